@@ -57,6 +57,8 @@ pub struct GpuRecording {
     pub reserved_before: Option<Bytes>,
     /// The highest bytes of blocks, where the file says so.
     pub peak_allocated: Option<Bytes>,
+    /// The highest bytes of pageable memory of the host that PyTorch allocated while the file was recorded.
+    pub host_allocated: Option<Bytes>,
     /// The highest bytes that the program requested, where the file says so.
     pub peak_requested: Option<Bytes>,
     /// The highest reserved bytes, where the file says so.
@@ -104,6 +106,7 @@ impl GpuRecording {
             peak_allocated: None,
             peak_requested: None,
             peak_reserved: None,
+            host_allocated: None,
             cache_releases: Vec::new(),
             pool_releases: Vec::new(),
             has_history: source == GpuSource::Snapshot,
@@ -196,6 +199,10 @@ pub(crate) fn prepare(
             .unwrap_or_default(),
         peak_allocated: highest(&rows, &memory.total_allocated),
         peak_reserved: highest(&rows, &memory.total_reserved),
+        host_allocated: highest(
+            &Selection::kind(DeviceKind::Cpu).rows(memory),
+            &memory.total_allocated,
+        ),
         out_of_memory: (0..memory.len())
             .filter(|&row| memory.out_of_memory[row] && selection.is_of(memory, row))
             .map(|row| RecordedFailure {

@@ -134,6 +134,10 @@ impl Recording {
     /// Adds what follows the recorded iterations.
     pub(crate) fn add_rest(&mut self, rest: Option<ScriptRest>) {
         self.rest = rest;
+        let pinned = self.rest.as_ref().and_then(|rest| rest.pinned);
+        if let Some(gpu) = &mut self.virtual_gpu {
+            gpu.pinned = gpu.pinned.max(pinned);
+        }
         let limits = self.rest.as_mut().and_then(|rest| rest.limits.take());
         if let Some((gpu, limits)) = self.virtual_gpu.as_mut().zip(limits) {
             gpu.extend_to(limits);

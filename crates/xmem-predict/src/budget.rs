@@ -16,6 +16,17 @@ pub struct DeviceBudget {
     device: Device,
     nccl: Option<NcclMemory>,
     outside: Bytes,
+    host: HostMemory,
+}
+
+/// Memory of the host that a job on a GPU takes, as far as the recording says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HostMemory {
+    /// The peak of pinned memory, as PyTorch's allocator for it reserves it.
+    pub pinned: Option<Bytes>,
+    /// The highest pageable memory of tensors, up to the end of the recorded iterations.
+    pub allocated: Option<Bytes>,
 }
 
 impl DeviceBudget {
@@ -30,7 +41,11 @@ impl DeviceBudget {
         if let Some(nccl) = nccl {
             nccl.take_from(&mut device);
         }
-        Self { device, nccl, outside }
+        let host = HostMemory {
+            pinned: profile.virtual_gpu().and_then(VirtualGpu::pinned),
+            allocated: profile.gpu.as_ref().and_then(|gpu| gpu.host_allocated),
+        };
+        Self { device, nccl, outside, host }
     }
 
     /// The device. Its context includes [`nccl`](Self::nccl) and [`outside`](Self::outside).
@@ -43,6 +58,12 @@ impl DeviceBudget {
     #[must_use]
     pub fn nccl(&self) -> Option<NcclMemory> {
         self.nccl
+    }
+
+    /// Memory of the host.
+    #[must_use]
+    pub fn host(&self) -> HostMemory {
+        self.host
     }
 
     /// Memory that the program took from the device outside PyTorch's allocator: symmetric memory, and what libraries

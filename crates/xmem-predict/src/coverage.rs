@@ -86,6 +86,77 @@ pub struct PartPeak {
     pub allocated: Bytes,
     /// Highest reserved memory.
     pub reserved: Bytes,
+    /// What would lower it.
+    pub advice: Option<PartAdvice>,
+}
+
+/// What lowers the peak of a part of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PartAdvice {
+    /// Results that an evaluation gathers go to the host, batch by batch.
+    GatherOnHost,
+    /// An evaluation has smaller batches.
+    SmallerBatches,
+    /// What is saved goes to the host first, tensor by tensor.
+    SaveFromHost,
+    /// What is loaded comes to the host first (`map_location="cpu"`), and from there into the model.
+    LoadToHost,
+    /// Sequences are shorter, or fewer are generated at once.
+    ShorterSequences,
+    /// Graphs share a pool.
+    SharedPool,
+}
+
+impl PartAdvice {
+    /// The name in machine-readable output (`gather-on-host`).
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::GatherOnHost => "gather-on-host",
+            Self::SmallerBatches => "smaller-batches",
+            Self::SaveFromHost => "save-from-host",
+            Self::LoadToHost => "load-to-host",
+            Self::ShorterSequences => "shorter-sequences",
+            Self::SharedPool => "shared-pool",
+        }
+    }
+
+    /// The advice in words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::GatherOnHost => {
+                "memory grows from batch to batch: move results to the host (`.cpu()`) as they come, or add them up"
+            }
+            Self::SmallerBatches => "smaller batches for the evaluation",
+            Self::SaveFromHost => {
+                "copy tensors to the host one by one (`tensor.cpu()`) and save those"
+            }
+            Self::LoadToHost => {
+                "load to the host (`map_location=\"cpu\"`), copy into the model, and drop what was loaded"
+            }
+            Self::ShorterSequences => {
+                "shorter sequences, or fewer at once: the cache grows with both"
+            }
+            Self::SharedPool => "one memory pool for all graphs (`torch.cuda.graph(pool=...)`)",
+        }
+    }
+
+    /// The advice for a part, in which memory stays that was not there at its beginning: this much of its peak.
+    fn of(part: ScriptPart, peak: Bytes, stays: Bytes) -> Option<Self> {
+        // What a batch leaves behind, such as a sum of losses, is less.
+        let is_gathered = stays.get() > peak.get() / 20;
+        match part {
+            ScriptPart::Evaluation if is_gathered => Some(Self::GatherOnHost),
+            ScriptPart::Evaluation => Some(Self::SmallerBatches),
+            ScriptPart::Saving => Some(Self::SaveFromHost),
+            ScriptPart::Loading => Some(Self::LoadToHost),
+            ScriptPart::Generation => Some(Self::ShorterSequences),
+            ScriptPart::Capture => Some(Self::SharedPool),
+            _ => None,
+        }
+    }
 }
 
 impl Coverage {
@@ -171,8 +242,8 @@ fn peaks(
     (allocated, reserved): (&[Bytes], &[Bytes]),
 ) -> Vec<PartPeak> {
     let row = |time| schedule.times.partition_point(|&at| at < time);
-    // Of each part: how often, and the highest of both.
-    let mut seen = [(0_u64, Bytes::ZERO, Bytes::ZERO); ScriptPart::ALL.len()];
+    // Of each part: how often, the highest of both, and how much stays up to its end.
+    let mut seen = [(0_u64, Bytes::ZERO, Bytes::ZERO, Bytes::ZERO); ScriptPart::ALL.len()];
     let place = |part| ScriptPart::ALL.iter().position(|known| *known == part);
     let mut starts = vec![(0, ScriptPart::Setup)];
     starts.extend(profile.parts.iter().map(|start| (row(start.time), start.part)));
@@ -193,8 +264,23 @@ fn peaks(
         seen.0 += u64::from(begins && (start < within.end || is_all));
         seen.1 = seen.1.max(highest(allocated).unwrap_or_default());
         seen.2 = seen.2.max(highest(reserved).unwrap_or_default());
+        seen.3 = seen.3.max(allocated.get(rows).map_or(Bytes::ZERO, growth));
     }
     let all = ScriptPart::ALL.into_iter().zip(seen).filter(|(_, (count, ..))| *count > 0);
-    all.map(|(part, (count, allocated, reserved))| PartPeak { part, count, allocated, reserved })
-        .collect()
+    let peak = |(part, (count, allocated, reserved, stays))| PartPeak {
+        part,
+        count,
+        allocated,
+        reserved,
+        advice: PartAdvice::of(part, allocated, stays),
+    };
+    all.map(peak).collect()
+}
+
+/// How much the least memory in the last eighth of a part is above the least in its first half.
+fn growth(allocated: &[Bytes]) -> Bytes {
+    let least = |values: &[Bytes]| values.iter().copied().min().unwrap_or_default();
+    let count = allocated.len();
+    let (begin, end) = (&allocated[..count / 2], &allocated[count - count / 8..]);
+    if end.is_empty() { Bytes::ZERO } else { least(end).saturating_sub(least(begin)) }
 }

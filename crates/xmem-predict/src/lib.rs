@@ -33,8 +33,8 @@ pub use allocator::{
     AllocatorError, AllocatorKind, AllocatorSettings, AllocatorSetup, JobEnvironment, Origin,
     other_cudnn_release,
 };
-pub use budget::{DeviceBudget, NcclMemory};
-pub use coverage::{Coverage, CoveredExtent, PartPeak};
+pub use budget::{DeviceBudget, HostMemory, NcclMemory};
+pub use coverage::{Coverage, CoveredExtent, PartAdvice, PartPeak};
 pub use finding::Finding;
 pub use lengths::{
     Dimension, ExtentsError, FitSummary, GrowthPoint, LengthModel, LengthRun, LengthSettings,

@@ -16,7 +16,7 @@ pub use tree::TreeNode;
 
 use names::Names;
 use std::ops::Range;
-use xmem_analyzer::{Phase, Role};
+use xmem_analyzer::{Phase, Role, ScriptPart};
 use xmem_simulator::{PoolKind, PrivatePoolId};
 use xmem_types::{Addr, BlockId, Bytes, IterationId, Nanos, StreamId};
 
@@ -155,15 +155,28 @@ pub struct HeldBlock {
     pub size: Bytes,
 }
 
-/// Moments of one phase.
+/// Moments of one phase, or of one part of the script behind the recorded iterations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MomentSpan {
     /// The phase.
     pub phase: Phase,
+    /// The part of the script, behind the recorded iterations.
+    pub part: Option<ScriptPart>,
     /// The iteration; none before the first.
     pub iteration: Option<IterationId>,
     /// Its moments.
     pub moments: Range<u32>,
+}
+
+impl MomentSpan {
+    /// The name of the part, else of the phase.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self.part {
+            Some(part) => part.name(),
+            None => self.phase.name(),
+        }
+    }
 }
 
 /// What blocks are told apart by.

@@ -30,6 +30,8 @@ pub(crate) struct Rest {
     unseen: Vec<(Unseen, String)>,
     limits: Limits,
     peaks: Peaks,
+    /// The peak of pinned memory, in bytes.
+    pinned: Option<u64>,
     outside: u64,
     /// Lines of the program, with the base names of its files.
     places: Vec<String>,
@@ -198,7 +200,7 @@ mod tests {
             format!(
                 r#"{{"schema": "xmem.rest.1", "ended": {{"reason": "end", "detail": null}}, "seconds": 1.5, "steps": 9,
                 "reduced": 7, "settled": 5, "kinds": [2, 9], "batches": {{"left_out": 3, "unlike": 0, "lengths": [[7, 2]]}},
-                "unseen": [["saving", "train.py(7)"]], "limits": {{"reads": [], "assumed": [], "log": []}}, "peaks": {{"allocated": 512}}, "outside": 0,
+                "unseen": [["saving", "train.py(7)"]], "limits": {{"reads": [], "assumed": [], "log": []}}, "peaks": {{"allocated": 512}}, "pinned": null, "outside": 0,
                 "places": ["train.py(7): evaluate"], "user": "name",
                 "devices": [{{"index": 0, "actions": "{actions}", "addresses": [1, 0], "sizes": [512],
                 "streams": [["0x0", 1]], "pools": [], "places": [[1, 1]], "parts": [["{part}", 5, 0]],

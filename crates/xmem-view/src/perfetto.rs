@@ -152,6 +152,24 @@ fn spans(run: &Run<'_>, clock: &Clock, root: Track, packets: &mut Packets) {
         let track = packets.slices_of(root, "Phases");
         packets.slices(track, phases);
     }
+    parts(run, clock, root, packets);
+}
+
+/// The parts of the script, where the recorder marked them.
+fn parts(run: &Run<'_>, clock: &Clock, root: Track, packets: &mut Packets) {
+    let parts = &run.job.profile().parts;
+    let Some(last) = run.timeline.moments.last().map(|moment| moment.time) else { return };
+    let ends = parts.iter().skip(1).map(|start| start.time).chain([last]);
+    let slices = parts.iter().zip(ends).map(|(start, end)| Slice {
+        start: clock.since_begin(start.time),
+        end: clock.since_begin(end.max(start.time)),
+        name: start.part.name(),
+        category: "part",
+    });
+    if !parts.is_empty() {
+        let track = packets.slices_of(root, "Parts of the script");
+        packets.slices(track, slices);
+    }
 }
 
 /// The calls of modules, thread by thread.

@@ -38,6 +38,8 @@ pub struct ScriptRest {
     pub counted_peaks: Option<(Bytes, Bytes)>,
     /// The most that the program took from the device outside PyTorch's allocator.
     pub outside: Bytes,
+    /// The peak of pinned memory up to the end, in bytes.
+    pub(super) pinned: Option<u64>,
     /// What a virtual GPU did not know up to the end.
     pub(super) limits: Option<Limits>,
     /// One history for each device that was used.
@@ -129,6 +131,7 @@ struct RestDto {
     unseen: Vec<UnseenDto>,
     limits: Option<Limits>,
     peaks: PeaksDto,
+    pinned: Option<u64>,
     outside: u64,
     places: Vec<String>,
     devices: Vec<RestDeviceDto>,
@@ -186,6 +189,7 @@ impl RestDto {
             batches: self.batches,
             unseen: self.unseen.into_iter().map(event).collect(),
             limits: self.limits,
+            pinned: self.pinned,
             counted_peaks: (known(allocated) && known(reserved))
                 .then_some((Bytes(allocated), Bytes(reserved))),
             outside: Bytes(self.outside.min(MAX_BYTES)),

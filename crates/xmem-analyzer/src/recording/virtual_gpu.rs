@@ -27,6 +27,8 @@ pub struct VirtualGpu {
     run_ahead_peaks: Option<Peaks>,
     /// Bytes that the program took from the device outside PyTorch's allocator.
     outside: u64,
+    /// The peak of pinned memory of the host, in bytes.
+    pub(super) pinned: Option<u64>,
     /// What the libraries of the virtual GPU could not do.
     log: Vec<Logged>,
 }
@@ -85,6 +87,12 @@ impl VirtualGpu {
     #[must_use]
     pub fn outside(&self) -> Bytes {
         Bytes(self.outside.min(MAX_OUTSIDE))
+    }
+
+    /// The peak of pinned memory of the host (`torch.cuda.host_memory_stats`); none where PyTorch does not count it.
+    #[must_use]
+    pub fn pinned(&self) -> Option<Bytes> {
+        self.pinned.map(|size| Bytes(size.min(MAX_OUTSIDE)))
     }
 
     /// Takes what was not known up to the end of the script, of which that up to the last recorded iteration is a part.

@@ -88,13 +88,16 @@ impl Prediction<'_> {
         for (row, &time) in self.schedule.times[..count].iter().enumerate() {
             let span = self.locator.profile.phase_at(time);
             let phase = span.map_or(Phase::Init, |span| span.phase);
-            let iteration = span.and_then(|span| span.iteration);
+            let part = self.locator.profile.part_in_rest(time);
+            let iteration = span.filter(|_| part.is_none()).and_then(|span| span.iteration);
             let row = row as u32;
             match spans.last_mut() {
-                Some(last) if (last.phase, last.iteration) == (phase, iteration) => {
+                Some(last)
+                    if (last.phase, last.iteration, last.part) == (phase, iteration, part) =>
+                {
                     last.moments.end = row + 1;
                 }
-                _ => spans.push(MomentSpan { phase, iteration, moments: row..row + 1 }),
+                _ => spans.push(MomentSpan { phase, iteration, part, moments: row..row + 1 }),
             }
         }
         spans

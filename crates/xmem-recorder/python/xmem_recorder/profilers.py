@@ -3,32 +3,83 @@
 import sys
 import warnings
 
-from . import session
+from . import errors, session
 from .virtual import library
+
+# Actions of a schedule in which a trace is recorded, and the one after which it is ready.
+RECORD = "RECORD"
+RECORD_AND_SAVE = "RECORD_AND_SAVE"
 
 
 class Inactive:
-    """A profiler that does nothing and has no events."""
+    """A profiler that does nothing and has no events. It follows the schedule of the script, and calls what the script wants
+    called with a trace, which may take memory (torch/profiler/profiler.py, `profile`)."""
 
-    def __init__(self, *_args, **_kwargs):
+    def __init__(self, *_args, schedule=None, on_trace_ready=None, **_kwargs):
         session.note("the script's own profiler is disabled: only one profiler can run")
+        self._schedule = schedule
+        self._on_trace_ready = on_trace_ready
+        self._steps = 0
+        self._runs = False
 
     def __enter__(self):
+        self.start()
         return self
 
     def __exit__(self, *_exception):
-        return None
+        self.stop()
+
+    def start(self):
+        self._runs = True
+
+    def stop(self):
+        if self._runs and self._action() in (RECORD, RECORD_AND_SAVE):
+            self._be_ready()
+        self._runs = False
+
+    def step(self):
+        was_saved = self._action() == RECORD_AND_SAVE
+        self._steps += 1
+        if self._runs and was_saved:
+            self._be_ready()
+
+    def _action(self):
+        action = self._schedule(self._steps) if callable(self._schedule) else None
+        return RECORD if action is None else action.name
+
+    def _be_ready(self):
+        if not callable(self._on_trace_ready):
+            return
+        try:
+            self._on_trace_ready(self)
+        except Exception as error:
+            session.note(f"what the script does with its profiler's trace failed, which is empty: {errors.describe(error)}")
 
     def __iter__(self):
         return iter(())
 
+    def __len__(self):
+        return 0
+
+    def __bool__(self):
+        return True
+
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        return lambda *_args, **_kwargs: Inactive.__new__(Inactive)
+        return lambda *_args, **_kwargs: _Nothing()
 
     def __str__(self):
         return ""
+
+
+class _Nothing(Inactive):
+    """What a profiler that has no events returns."""
+
+    def __init__(self):
+        self._schedule = self._on_trace_ready = None
+        self._steps = 0
+        self._runs = False
 
 
 _real = []

@@ -109,6 +109,8 @@ pub struct ReplayDocument<'a> {
     per_iteration: Vec<IterationDto>,
     /// What of the script the answer is about.
     coverage: CoverageDto,
+    /// Memory of the host.
+    host: HostDto,
     /// The largest blocks alive at the peak of allocated memory, largest first.
     largest_blocks: Vec<BlockDto<'a>>,
     /// Reserved memory that holds no tensor, where memory is short: at the out-of-memory, else at the peak of allocated
@@ -283,6 +285,16 @@ struct IterationRangeDto {
     of: usize,
 }
 
+/// Memory of the host; null where the recording does not say it.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct HostDto {
+    /// The peak of pinned memory, as PyTorch's allocator for it reserves it.
+    pinned_bytes: Option<u64>,
+    /// The highest pageable memory of tensors, up to the end of the recorded iterations.
+    allocated_bytes: Option<u64>,
+}
+
 /// Another GPU of the process.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -427,6 +439,10 @@ impl<'a> ReplayDocument<'a> {
             by_role: answer.memory.by_role.as_slice().into(),
             per_iteration: answer.memory.per_iteration.iter().map(IterationDto::from).collect(),
             coverage: (&answer.memory.coverage).into(),
+            host: HostDto {
+                pinned_bytes: answer.budget.host().pinned.map(xmem::Bytes::get),
+                allocated_bytes: answer.budget.host().allocated.map(xmem::Bytes::get),
+            },
             largest_blocks: answer.memory.largest.iter().map(BlockDto::from).collect(),
             fragmentation: (&answer.memory.fragmentation).into(),
             allocator: allocator(answer),

@@ -313,7 +313,24 @@ fn numbers(answer: &Answer, style: &Style) -> String {
             page += &outside(answer, style);
         }
     }
-    page
+    page + &host(answer, style)
+}
+
+/// Memory of the host, where a job on the GPU takes much of it.
+fn host(answer: &Answer, style: &Style) -> String {
+    const MUCH: Bytes = Bytes(1 << 30);
+    let host = answer.budget.host();
+    let parts = [
+        (host.pinned, "pinned", "of the host, which cannot be swapped out"),
+        (host.allocated, "pageable", "of the host, up to the last recorded iteration"),
+    ];
+    let parts = parts.into_iter().filter_map(|(size, kind, text)| Some((size?, kind, text)));
+    let lines = parts.filter(|(size, ..)| *size >= MUCH).map(|(size, kind, text)| {
+        let label = format!("{kind} host memory");
+        let size = format!("{:>11}", size.to_string());
+        format!("  {label:<22}  {size}   {}\n", style.paint(Ink::Faint, text))
+    });
+    lines.collect()
 }
 
 /// The context with its bounds, without the memory of NCCL and of others.
@@ -537,7 +554,19 @@ fn short_of_memory(answer: &Answer, style: &Style) -> String {
 fn peak(answer: &Answer, style: &Style) -> String {
     let Some(at) = &answer.memory.peak.at else { return String::new() };
     let heading = style.paint(Ink::Heading, "Peak");
-    format!("{heading}: {}\n{}", moment_in(answer, at), origin(Some(at)))
+    let (moment, advice) = (moment_in(answer, at), advice(answer, at, style));
+    format!("{heading}: {moment}\n{}{advice}", origin(Some(at)))
+}
+
+/// What lowers the peak of the part of the script that has it.
+fn advice(answer: &Answer, at: &Place, style: &Style) -> String {
+    const LABEL: &str = "  lower   ";
+    let parts = &answer.memory.coverage.parts;
+    let part = at.part.and_then(|part| parts.iter().find(|peak| peak.part == part));
+    let Some(advice) = part.and_then(|peak| peak.advice) else { return String::new() };
+    let lines = wrap(advice.words(), style.columns().saturating_sub(LABEL.len()));
+    let labels = std::iter::once(LABEL).chain(std::iter::repeat("          "));
+    labels.zip(lines).map(|(label, line)| format!("{label}{line}\n")).collect()
 }
 
 /// Returns whether the answer is about the history of a snapshot, which has no iterations.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use xmem::Bytes;
 use xmem::analyzer::Role;
-use xmem::predict::{Timeline, TimelineBlock, TimelineFailure, TimelineSegment};
+use xmem::predict::{MomentSpan, Timeline, TimelineBlock, TimelineFailure, TimelineSegment};
 use xmem::simulator::PoolKind;
 
 #[derive(Serialize)]
@@ -111,14 +111,20 @@ pub(super) fn encode<'a>(
     let (mut phases, mut evidences, mut rules) = (Met::default(), Met::default(), Met::default());
     let spans = timeline.phases.iter().map(|span| {
         let iteration = span.iteration.map_or(-1, |id| i64::from(id.0));
-        (phases.row(span.phase.name()), iteration, span.moments.start, span.moments.end)
+        (phases.row(span.name()), iteration, span.moments.start, span.moments.end)
     });
     let spans = spans.collect();
     moments(timeline, &mut columns);
     blocks(timeline, &mut columns);
     let row = |met: &mut Met, name: &'static str| met.row(name) as u64;
     let all = &timeline.blocks;
-    columns.add("phase", Encoding::Plain, all.iter().map(|b| row(&mut phases, b.phase.name())));
+    let phase = |block: &TimelineBlock| {
+        let spans = &timeline.phases;
+        let at = spans.partition_point(|span| span.moments.end <= block.start);
+        let part = spans.get(at).filter(|span| span.part.is_some());
+        part.map_or(block.phase.name(), MomentSpan::name)
+    };
+    columns.add("phase", Encoding::Plain, all.iter().map(|b| row(&mut phases, phase(b))));
     columns.add("evidence", Encoding::Plain, all.iter().map(|b| row(&mut evidences, b.evidence)));
     let rule = |block: &TimelineBlock| block.rule.map_or(0, |name| row(&mut rules, name) + 1);
     columns.add("rule", Encoding::Plain, all.iter().map(rule));

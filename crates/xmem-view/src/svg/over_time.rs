@@ -6,7 +6,7 @@ use super::{EDGE, WIDTH, legend_entry, scale};
 use crate::Run;
 use std::ops::Range;
 use xmem::Bytes;
-use xmem::analyzer::Phase;
+use xmem::analyzer::{Phase, ScriptPart};
 use xmem::predict::{BlockKey, Stacked};
 use xmem::types::IterationId;
 
@@ -199,7 +199,7 @@ fn phases(run: &Run<'_>, axes: &Axes, canvas: &mut Canvas) {
             continue;
         }
         let (from, to) = (axes.x(moments.start), axes.x(moments.end));
-        let name = phase_name(span.phase);
+        let name = span.part.map_or_else(|| phase_name(span.phase), ScriptPart::name);
         let class = match span.phase {
             Phase::Forward | Phase::OptimizerStep => "panel",
             _ => "mid",

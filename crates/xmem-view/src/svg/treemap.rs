@@ -65,7 +65,7 @@ pub(super) fn draw(run: &Run<'_>, by: BlockKey, top: f64, canvas: &mut Canvas) -
 fn place(run: &Run<'_>) -> Option<String> {
     let timeline = run.timeline;
     let span = timeline.phases.iter().find(|span| span.moments.contains(&timeline.peak))?;
-    let phase = span.phase.name();
+    let phase = span.name();
     Some(match span.iteration {
         Some(iteration) => format!("iteration {}, {phase}", iteration.index()),
         None => phase.to_owned(),

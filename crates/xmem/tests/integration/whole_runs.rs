@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use xmem::analyzer::ScriptPart;
-use xmem::predict::{Confidence, CoveredExtent};
+use xmem::predict::{Confidence, CoveredExtent, MomentSpan, SnapshotEnd};
 use xmem::{Answer, Bytes, Estimate, Verdict, find};
 
 fn folder() -> PathBuf {
@@ -54,6 +54,23 @@ fn each_part_of_a_script_has_its_peak() {
     assert_eq!(evaluation, Some(answer.memory.peak.allocated));
     assert!(highest(&answer, ScriptPart::Training) < evaluation);
     assert!(highest(&answer, ScriptPart::Saving) < evaluation);
+}
+
+#[test]
+fn the_timeline_has_the_parts_of_the_script_behind_the_recorded_iterations() {
+    let read = xmem::ReadOptions::default();
+    let job = xmem::Job::from_path(folder().join("evaluation.json.zst"), &read).expect("a job");
+    let estimate = Estimate::builder(find("a100-40g").expect("known").clone()).build();
+    let predicted = estimate.predict(&job).expect("predicted");
+    let timeline = predicted.timeline(SnapshotEnd::Job);
+    let spans = timeline.phases.iter().filter(|span| span.part.is_some());
+    assert!(spans.clone().all(|span| span.iteration.is_none()));
+    let names: Vec<&str> = spans.map(MomentSpan::name).collect();
+    let epoch = ["training", "evaluation"];
+    assert_eq!(names, [epoch, epoch, epoch].concat());
+    assert!(timeline.phases.iter().any(|span| span.name() == "backward"));
+    let at = timeline.phases.iter().find(|span| span.moments.contains(&timeline.peak));
+    assert_eq!(at.map(MomentSpan::name), Some("evaluation"));
 }
 
 #[test]

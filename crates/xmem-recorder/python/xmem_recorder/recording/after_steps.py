@@ -89,6 +89,7 @@ def end(reason, detail):
             "unseen": expected.unseen(),
             "limits": device_facts.limits(),
             "peaks": peaks.of_fullest(),
+            "pinned": peaks.of_host(_torch),
             "outside": outside.fact(),
             "places": history.places(),
             "devices": devices,

@@ -17,6 +17,7 @@ def collect(torch):
         "peaks": peaks.of_fullest(),
         "outside": outside.fact(),
         "compiles": compilation.began(),
+        "pinned": peaks.of_host(torch),
         **limits(),
         "other_peaks": session.settings().get("other_peaks"),
         "run_ahead_peaks": session.settings().get("run_ahead_peaks"),

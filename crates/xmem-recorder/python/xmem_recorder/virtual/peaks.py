@@ -41,6 +41,15 @@ def read(torch):
             peaks[name] = max(peaks.get(name, 0), stats.get(key, 0))
 
 
+def of_host(torch):
+    """The peak of pinned memory of the host, in bytes; None where PyTorch does not count it (before 2.8)."""
+    count = getattr(torch.cuda, "host_memory_stats", None)
+    try:
+        return None if count is None else count().get("allocated_bytes.peak")
+    except Exception:
+        return None
+
+
 def of_fullest():
     """The peaks of the device with most memory, in bytes."""
     return dict(max(_peaks.values(), key=lambda peaks: peaks.get("reserved", 0), default={}))

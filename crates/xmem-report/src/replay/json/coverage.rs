@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use xmem::analyzer::recording::UnseenEvent;
-use xmem::predict::{Coverage, PartPeak};
+use xmem::predict::{Coverage, PartAdvice, PartPeak};
 
 /// How far the script was recorded, and the peaks of its parts.
 #[derive(Serialize)]
@@ -51,6 +51,9 @@ struct PartDto {
     allocated_bytes: u64,
     /// Highest reserved memory.
     reserved_bytes: u64,
+    /// What would lower it.
+    #[cfg_attr(test, schemars(extend("enum" = ["gather-on-host", "smaller-batches", "save-from-host", "load-to-host", "shorter-sequences", "shared-pool", null])))]
+    advice: Option<&'static str>,
 }
 
 impl From<&Coverage> for CoverageDto {
@@ -80,6 +83,7 @@ impl From<&PartPeak> for PartDto {
             count: peak.count,
             allocated_bytes: peak.allocated.get(),
             reserved_bytes: peak.reserved.get(),
+            advice: peak.advice.map(PartAdvice::name),
         }
     }
 }
