@@ -6,7 +6,6 @@
 # skip-on-cpu = "symmetric memory is that of a GPU"
 # [virtual-gpu]
 # stdout = ["rank 3 of 8, shapes [16384] and [131072]"]
-# stdout-without = ["done"]
 # [virtual-gpu.replay]
 # "/outside_bytes" = 69206016
 # ///

@@ -65,7 +65,7 @@ pub(crate) struct ProfileArgs {
     /// says that it does, with the first, larger and last batches of each pass over a DataLoader
     /// [default: 120s without --steps]
     #[arg(long, value_name = "TIME", value_parser = duration,
-          conflicts_with_all = ["vary", "run_ahead", "assume", "ranks"])]
+          conflicts_with_all = ["vary", "run_ahead", "assume"])]
     time: Option<Duration>,
     /// Give the batches of recorded iterations these lengths (seq) or sizes (batch) in turn, for replay
     /// --vary: the ends of a range and its middle (seq=64..128), or a list (seq=64,128). Tensors of the
@@ -220,10 +220,10 @@ impl ProfileArgs {
         }
     }
 
-    /// How long the script goes on after them. Where it is recorded twice, or as a process without the
-    /// others, it does not.
+    /// How long the script goes on after them. Where it is recorded more than once, it does not.
     pub(crate) fn rest(&self) -> Option<Duration> {
-        let is_single = self.vary.is_none() && !self.run_ahead && self.ranks.is_none();
+        let is_one_rank = matches!(&self.rank, RankChoice::These(ranks) if ranks.len() == 1);
+        let is_single = self.vary.is_none() && !self.run_ahead && is_one_rank;
         let is_whole = is_single && self.assume.is_none() && self.steps.is_none();
         self.time.or(is_whole.then_some(DEFAULT_TIME))
     }
