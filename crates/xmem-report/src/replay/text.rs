@@ -432,6 +432,7 @@ fn reason(name: &'static str) -> &'static str {
         "address_order" => "address order",
         "assumed_values" => "assumed values",
         "gpu_timing" => "GPU timing",
+        "other_orders" => "other orders of the lengths",
         "torch_compile" => "torch.compile",
         "library" => "libraries",
         "operator" => "operators",

@@ -38,10 +38,17 @@ def is_user_file(path):
     """Returns whether a file is the user's or a library's, rather than torch's or Python's own."""
     known = _is_users.get(path)
     if known is None:
-        known = path.endswith(".py") and not path.startswith("torch/") and "/torch/" not in path
+        known = path.endswith(".py") and not path.startswith(_folders_of_torch())
         known = known and os.path.basename(path) not in STANDARD
         _is_users[path] = known
     return known
+
+
+def _folders_of_torch():
+    """The beginnings of torch's own paths, as they are and as the profiler shortens them. An environment may be called
+    `torch`, too."""
+    torch = sys.modules.get("torch")
+    return ("torch/", *(os.path.join(folder, "") for folder in getattr(torch, "__path__", ())))
 
 
 def of_profiler(profiler):

@@ -145,7 +145,7 @@ struct UncertaintyDto {
     /// torch.backends.cudnn.benchmark tries; library: undocumented memory of libraries; operator: operators without a
     /// rule; device_memory: the memory that the device leaves to the allocator; address_order: the order in which the
     /// driver assigns addresses; assumed_values: values that a virtual GPU does not compute; gpu_timing: when work on
-    /// the GPU is complete; torch_compile: what torch.compile does to a job that was recorded eagerly.
+    /// the GPU is complete; other_orders: the order of batches of different lengths; torch_compile: what torch.compile does to a job that was recorded eagerly.
     #[cfg_attr(
         test,
         schemars(extend(
@@ -158,6 +158,7 @@ struct UncertaintyDto {
                 "address_order",
                 "assumed_values",
                 "gpu_timing",
+                "other_orders",
                 "torch_compile"
             ]
         ))
