@@ -25,7 +25,9 @@ fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
         assessment.lower_to(Confidence::Likely);
     }
     let how = match coverage.extent {
-        CoveredExtent::Unknown | CoveredExtent::Whole | CoveredExtent::Settled => return,
+        CoveredExtent::Unknown | CoveredExtent::Whole => return,
+        CoveredExtent::Settled if coverage.unseen.is_empty() => return,
+        CoveredExtent::Settled => "nothing new followed, and the script was stopped before its end",
         CoveredExtent::Iterations => "the script was stopped after the recorded iterations",
         CoveredExtent::Time => "the time for the script was up before its end",
         CoveredExtent::Failure => "the script failed before its end",

@@ -12,7 +12,7 @@ from .. import errors, session
 from ..virtual import device_facts, history, intervals, outside, peaks
 from . import expected, loaders, parts, rest
 
-# A script that has done all that its source says has settled after so many seconds, steps, and intervals between steps and
+# A script that has done all that its source says, but for saving, has settled after so many seconds, steps, and intervals between steps and
 # calls of models in which nothing new is asked of the allocator.
 SETTLED_SECONDS = 10
 SETTLED_STEPS = 2
@@ -67,7 +67,13 @@ def reason_to_end():
         return "time"
     is_settled = intervals.settled() >= SETTLED_STEPS and intervals.unchanged() >= SETTLED_INTERVALS
     is_settled = is_settled and rest.seconds() - intervals.changed_at() > SETTLED_SECONDS
-    return "settled" if is_settled and not loaders.is_in_first_pass() and not expected.unseen() else None
+    return "settled" if is_settled and not loaders.is_in_first_pass() and not _is_awaited() else None
+
+
+def _is_awaited():
+    """Returns whether the script will do something that may need more memory of the GPU. A checkpoint seldom does: where it
+    is far away, the answer says that it was not seen."""
+    return any(what != parts.SAVING for what, _ in expected.unseen())
 
 
 def end(reason, detail):

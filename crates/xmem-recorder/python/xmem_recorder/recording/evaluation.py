@@ -1,13 +1,18 @@
 """Evaluation before the first step of an optimizer: a sample of its forward calls is computed.
 
 Such an evaluation may take hundreds of calls of the model, which all need the same memory. Of calls of one module
-without gradients, the first few with the same inputs are computed; the others return zeros of the same sizes.
+without gradients, the first few with the same inputs are computed; the others return zeros of the same sizes. On a virtual
+GPU, where the allocator's own state counts, they do so while nothing is left of the results before the last ones.
 """
+
+import weakref
 
 from .. import engine, session
 
 # Calls of one module with inputs of the same shapes that are computed.
 MAX_COMPUTED = 4
+# The same on a virtual GPU, where the allocator has all that it needs by then.
+MAX_COMPUTED_ON_VIRTUAL_GPU = 8
 # Different inputs of a module; calls with further ones are computed.
 MAX_KINDS = 1000
 # Levels of containers in inputs and outputs.
@@ -23,6 +28,9 @@ class _Evaluation:
         # By the kind of a call: the number of computed ones, and the form of the last result in a tuple, None if it
         # cannot be made again.
         self.seen = {}
+        # The tensors of the last results, and of those before, by weak references.
+        self.results = []
+        self.earlier = []
 
 
 _evaluation = _Evaluation()
@@ -40,11 +48,12 @@ class _Tensor:
             raise _Unknown
         self.shape = tuple(tensor.shape)
         self.dtype = tensor.dtype
+        self.device = tensor.device
 
 
 def kind(torch, module, args, kwargs):
     """The module of a call and the shapes of its inputs; None if it is not to be sampled."""
-    if module.training or torch.is_grad_enabled() or engine.is_virtual():
+    if module.training or torch.is_grad_enabled():
         return None
     try:
         return id(module), _shapes(torch, (args, kwargs), MAX_DEPTH)
@@ -61,12 +70,17 @@ def leave_out():
 def is_known(sample):
     """Returns whether enough calls of this kind were computed."""
     count, form = _evaluation.seen.get(sample, (0, None))
+    if engine.is_virtual():
+        is_kept = any(result() is not None for result in _evaluation.earlier)
+        return form is not None and count >= MAX_COMPUTED_ON_VIRTUAL_GPU and not is_kept
     return form is not None and count >= MAX_COMPUTED
 
 
 def result_like(torch, sample):
     """A result of zeros, with the sizes of the last computed one of its kind."""
-    return _made(torch, _evaluation.seen[sample][1][0])
+    result = _made(torch, _evaluation.seen[sample][1][0])
+    _keep(torch, result)
+    return result
 
 
 def computed(torch, module, sample, result):
@@ -74,6 +88,7 @@ def computed(torch, module, sample, result):
     if sample is None:
         return
     _evaluation.computed += 1
+    _keep(torch, result)
     count, _ = _evaluation.seen.get(sample, (0, None))
     if count or len(_evaluation.seen) < MAX_KINDS:
         try:
@@ -83,6 +98,13 @@ def computed(torch, module, sample, result):
             _evaluation.seen[sample] = (count + 1, (_form(torch, result, MAX_DEPTH),))
         except _Unknown:
             _evaluation.seen[sample] = (count + 1, None)
+
+
+def _keep(torch, result):
+    """Keeps track of the tensors of a result."""
+    found = result.values() if isinstance(result, dict) else result if isinstance(result, (tuple, list)) else [result]
+    _evaluation.earlier = _evaluation.results
+    _evaluation.results = [weakref.ref(value) for value in found if isinstance(value, torch.Tensor)]
 
 
 def _shapes(torch, value, depth):
@@ -130,7 +152,8 @@ def _form(torch, value, depth):
 
 def _made(torch, form):
     if isinstance(form, _Tensor):
-        return torch._C._VariableFunctions.zeros(form.shape, dtype=form.dtype)
+        device = form.device if engine.is_virtual() else None
+        return torch._C._VariableFunctions.zeros(form.shape, dtype=form.dtype, device=device)
     if type(form) is tuple and len(form) == 2 and isinstance(form[0], type):
         return form[0](**{name: _made(torch, item) for name, item in form[1].items()})
     if type(form) in (tuple, list):
