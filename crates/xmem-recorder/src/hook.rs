@@ -54,6 +54,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/isolation/raw_calls.py",
     "xmem_recorder/isolation/trackers.py",
     "xmem_recorder/isolation/writes.py",
+    "xmem_recorder/operators.py",
     "xmem_recorder/patching.py",
     "xmem_recorder/profilers.py",
     "xmem_recorder/ranks/__init__.py",
@@ -90,6 +91,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/recording/steps.py",
     "xmem_recorder/recording/swapping.py",
     "xmem_recorder/recording/trainers.py",
+    "xmem_recorder/recording/transforms.py",
     "xmem_recorder/recording/watch.py",
     "xmem_recorder/session.py",
     "xmem_recorder/shadows.py",
@@ -97,6 +99,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/virtual/__init__.py",
     "xmem_recorder/virtual/activity.py",
     "xmem_recorder/virtual/assumptions.py",
+    "xmem_recorder/virtual/branches.py",
     "xmem_recorder/virtual/checkpoints.py",
     "xmem_recorder/virtual/choices.py",
     "xmem_recorder/virtual/compilation.py",
@@ -205,6 +208,77 @@ while left:
     ends = {name for name in left if not left.intersection(uses[name])}
     assert ends, f"in a circle, or behind one: {sorted(left)}"
     left -= ends
+"#);
+    }
+
+    /// Also when Python has specialized the functions, after some calls.
+    #[test]
+    fn an_unknown_value_takes_the_branch_that_raises_nothing() {
+        run(r#"
+import sys
+sys.path.insert(0, sys.argv[1])
+from xmem_recorder.virtual import branches
+
+class Unknown:
+    def __bool__(self):
+        self.truth = branches.truth_without_exception(sys._getframe(1))
+        return bool(self.truth)
+
+value = Unknown()
+
+def raises_if_not():
+    if not value:
+        raise ValueError(f"of shape {tuple([1])} " + str(3))
+
+def raises_if():
+    if value:
+        raise ValueError("found")
+
+def asserts():
+    assert value
+
+def asserts_not():
+    assert not value, "found"
+
+def raises_behind():
+    if value:
+        return 1
+    raise ValueError("not found")
+
+def returned():
+    return bool(value)
+
+def tests_what_is_returned():
+    if not returned():
+        raise ValueError("not found")
+
+def raises_never():
+    if value:
+        return 1
+    return 2
+
+def raises_always():
+    if value:
+        raise ValueError("one")
+    raise ValueError("other")
+
+expected = {
+    raises_if_not: True,
+    raises_if: False,
+    asserts: True,
+    asserts_not: False,
+    raises_behind: True,
+    tests_what_is_returned: True,
+    raises_never: None,
+    raises_always: None,
+}
+for _ in range(100):
+    for function, truth in expected.items():
+        try:
+            function()
+        except ValueError:
+            assert truth is None, function
+        assert value.truth == truth, (function, value.truth)
 "#);
     }
 

@@ -14,6 +14,7 @@ from . import (
     stepping,
     swapping,
     trainers,
+    transforms,
 )
 
 
@@ -29,6 +30,7 @@ def install(torch):
     lengths.install(torch, iterations.count)
     loaders.install(torch)
     trainers.install()
+    transforms.install(torch)
     swapping.install(torch)
     replicas.install()
     end.install(torch)

@@ -8,6 +8,8 @@ make of zeros.
 import atexit
 import ctypes
 
+from .. import operators
+
 # Bytes up to which values of integers and booleans are kept, those of others, and assumed integers.
 MAX_INTEGER_BYTES = 1 << 16
 MAX_OTHER_BYTES = 128
@@ -134,10 +136,8 @@ def alias(tensor):
 
 def unrecorded(function, *args):
     """Calls a function whose operators are not part of the job."""
-    from torch._C import _autograd
-
-    _autograd._enable_record_function(False)
+    operators.pause(_torch)
     try:
         return function(*args)
     finally:
-        _autograd._enable_record_function(True)
+        operators.go_on(_torch)

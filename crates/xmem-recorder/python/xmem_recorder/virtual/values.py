@@ -12,8 +12,8 @@ import atexit
 import contextlib
 import sys
 
-from .. import errors, session
-from . import assumptions, choices, compilation, host_memory, known, sizes
+from .. import errors, operators, session
+from . import assumptions, branches, choices, compilation, host_memory, known, sizes
 
 # Functions that make and compare masks, whose known values are kept up to this size: the script may ask whether
 # a mask is causal.
@@ -150,6 +150,20 @@ def _not_kept(func, error):
     session.note(f"values of torch's `{name}` are not kept: {errors.describe(error)}")
 
 
+def _raises_nothing(tensor, frame):
+    """Writes the value with which the script raises no exception, if it tests one element for that; returns whether it
+    does."""
+    try:
+        truth = branches.truth_without_exception(frame)
+        if truth is None or tensor.numel() != 1:
+            return False
+        with _torch._C.DisableTorchFunction(), _torch.no_grad():
+            known.unrecorded(lambda: known.alias(tensor).fill_(truth))
+        return True
+    except Exception:
+        return False
+
+
 def _choose(name, args, kwargs, result):
     try:
         with _torch._C.DisableTorchFunction(), _torch.no_grad():
@@ -217,7 +231,7 @@ def _follow(func, args, kwargs, results, most=None):
         # `torch.jit.trace` would record what is computed here.
         return
     # What is computed here is not part of the job.
-    _torch._C._autograd._enable_record_function(False)
+    operators.pause(_torch)
     try:
         if not all(result.nbytes <= (most or known.looked_at[result.dtype]) for result in results):
             return
@@ -236,7 +250,7 @@ def _follow(func, args, kwargs, results, most=None):
             for result in results:
                 known.clear(result)
     finally:
-        _torch._C._autograd._enable_record_function(True)
+        operators.go_on(_torch)
 
 
 def _compute(func, name, args, kwargs, results, most):
@@ -345,5 +359,7 @@ def _read(tensor, func, purpose):
     except Exception:
         return
     frame = sys._getframe(2)
+    if func is _torch.Tensor.__bool__ and _raises_nothing(tensor, frame):
+        return
     place = f"{errors.base_name(frame.f_code.co_filename)}:{frame.f_lineno}"
     _reads[purpose, place] = _reads.get((purpose, place), 0) + 1

@@ -1,0 +1,79 @@
+"""The branch of the script that raises no exception, where it tests a value that is not known.
+
+Checks of arguments (`if not valid.all(): raise ValueError`, `assert mask.any()`) hold in a job that works on a GPU.
+"""
+
+import bisect
+import dis
+
+# Instructions up to the exception that a branch raises.
+MAX_INSTRUCTIONS = 80
+# Codes of which the instructions are kept.
+MAX_CODES = 256
+# Frames through which a value is returned to the one that tests it.
+MAX_CALLERS = 4
+# Instructions between a value and its test.
+PASSED = ("NOP", "NOT_TAKEN", "TO_BOOL", "UNARY_NOT")
+# Parts of the names of instructions with which a branch goes elsewhere.
+ELSEWHERE = ("JUMP", "RETURN", "FOR_ITER", "YIELD", "SEND", "END_")
+
+_instructions = {}
+
+
+def truth_without_exception(frame):
+    """What a test that a frame is about to make must give for the branch that raises nothing; None if both do, or neither.
+    The test may also be that of a caller, to which the frame returns the value."""
+    is_negated = False
+    for _ in range(MAX_CALLERS):
+        if frame is None:
+            return None
+        instructions, places, offsets = _of_code(frame.f_code)
+        # Behind a call it is that of the cache of the instruction.
+        at = bisect.bisect_right(offsets, frame.f_lasti) - 1
+        if at < 0:
+            return None
+        while at < len(instructions) and instructions[at].opname.startswith(("CALL", "PRECALL")):
+            at += 1
+        while at < len(instructions) and instructions[at].opname in PASSED:
+            is_negated ^= instructions[at].opname == "UNARY_NOT"
+            at += 1
+        if at >= len(instructions) or instructions[at].opname != "RETURN_VALUE":
+            break
+        frame = frame.f_back
+    else:
+        return None
+    if at >= len(instructions):
+        return None
+    name = instructions[at].opname
+    if not name.startswith("POP_JUMP") or not name.endswith(("_IF_TRUE", "_IF_FALSE")):
+        return None
+    jumps_if = name.endswith("_IF_TRUE")
+    jump_raises = _raises(instructions, places.get(instructions[at].argval))
+    next_raises = _raises(instructions, at + 1)
+    if jump_raises == next_raises:
+        return None
+    return (jumps_if if next_raises else not jumps_if) ^ is_negated
+
+
+def _of_code(code):
+    """The instructions of a code, their places by their offsets, and the offsets."""
+    known = _instructions.get(code)
+    if known is None:
+        if len(_instructions) >= MAX_CODES:
+            _instructions.clear()
+        found = [one for one in dis.get_instructions(code) if one.opname not in ("CACHE", "EXTENDED_ARG")]
+        places = {one.offset: at for at, one in enumerate(found)}
+        known = _instructions[code] = found, places, list(places)
+    return known
+
+
+def _raises(instructions, at):
+    """Returns whether the instructions from here on raise an exception, whatever else there is."""
+    if at is None:
+        return False
+    for one in instructions[at : at + MAX_INSTRUCTIONS]:
+        if one.opname == "RAISE_VARARGS":
+            return True
+        if any(part in one.opname for part in ELSEWHERE):
+            return False
+    return False
