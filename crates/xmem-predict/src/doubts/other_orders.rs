@@ -88,14 +88,9 @@ mod tests {
 
     #[test]
     fn lengths_are_drawn_by_the_number_of_their_batches() {
-        let rows: [(&[(u64, u64)], &[u64]); 3] = [
-            (&[(7, 1)], &[7]),
-            (&[(7, 2), (9, 1)], &[7, 7, 9]),
-            (&[(1, 1), (5, 3), (9, 1)], &[1, 5, 5, 5, 9]),
-        ];
-        for (lengths, expected) in rows {
-            assert_eq!(drawn(lengths), expected);
-        }
+        assert_eq!(drawn(&[(7, 1)]), [7]);
+        assert_eq!(drawn(&[(7, 2), (9, 1)]), [7, 7, 9]);
+        assert_eq!(drawn(&[(1, 1), (5, 3), (9, 1)]), [1, 5, 5, 5, 9]);
         let many = drawn(&[(3, 1), (4, 99_998), (5, 1)]);
         assert_eq!(many.len(), 4096);
         assert_eq!((many[0], many[1], many[4094], many[4095]), (3, 4, 4, 5));

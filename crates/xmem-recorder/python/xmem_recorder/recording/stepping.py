@@ -9,9 +9,11 @@ from . import after_steps, begin, end, iterations, loaders, parts, passes, rest,
 MAX_STEP_RATIO = 3
 # Iterations, per requested one, from which on an attempt with less memory is no reason to begin again.
 MAX_ATTEMPTS_RATIO = 20
-# Steps that are recorded in full, and seconds of recording from which on these are enough if the rest of the script follows.
+# Steps that are recorded in full, and seconds of recording, or backward passes, from which on these are enough if the rest of
+# the script follows.
 ENOUGH_STEPS = 2
 LONG_RECORDING = 20
+MANY_BACKWARDS = 32
 # Consecutive steps that a gradient scaler may skip before they count.
 MAX_SKIPPED_STEPS = 10
 
@@ -64,8 +66,8 @@ def count_steps():
     least, most = min(counts), max(counts)
     iterations.advance_to(iterations.before() + least, iterations.STEPS)
     end.finish_if_requested()
-    is_long = iterations.seconds() > LONG_RECORDING and not compilation.began()
-    if rest.is_wanted() and is_long and least >= ENOUGH_STEPS:
+    is_long = iterations.seconds() > LONG_RECORDING or iterations.backwards() >= MANY_BACKWARDS
+    if rest.is_wanted() and is_long and not compilation.began() and least >= ENOUGH_STEPS:
         wanted = min(wanted, least)
     if least >= wanted or most >= wanted * MAX_STEP_RATIO and not least:
         iterations.settle(iterations.before() + (least or most), iterations.unit())
