@@ -28,6 +28,9 @@ fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
         CoveredExtent::Unknown | CoveredExtent::Whole => return,
         CoveredExtent::Settled if coverage.unseen.is_empty() => return,
         CoveredExtent::Settled => "nothing new followed, and the script was stopped before its end",
+        CoveredExtent::Iterations if left_out > 0 => {
+            "passes over data were cut short, and the script was stopped after the recorded iterations"
+        }
         CoveredExtent::Iterations => "the script was stopped after the recorded iterations",
         CoveredExtent::Time => "the time for the script was up before its end",
         CoveredExtent::Failure => "the script failed before its end",
