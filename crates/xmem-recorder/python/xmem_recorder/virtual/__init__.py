@@ -4,6 +4,7 @@
 - `library`: the stand-ins for CUDA's libraries, which are loaded before torch;
 - `values`, `known`: values of small tensors that follow from the host, and what is known of each tensor;
 - `sizes`, `choices`, `assumptions`: sizes and places that follow from values, or from assumptions about them;
+- `branches`: the branch that raises nothing, where the script tests a value that is not known;
 - `compilation`: the first compilation of the script, from which on no values are kept;
 - `host_memory`: parameters that are not initialized on the host;
 - `history`, `activity`: the history of the allocator, and what streams are told;
