@@ -23,6 +23,8 @@ pub(crate) struct Marks {
     pub(crate) parts: Vec<PartStart>,
     /// Spans in which all memory is made on the GPU.
     pub(crate) on_device: Vec<Range<Nanos>>,
+    /// Spans in which all memory is made on the host.
+    pub(crate) on_host: Vec<Range<Nanos>>,
     /// Marks of passes that are no iterations, as there are those of steps.
     others: u64,
 }
@@ -31,7 +33,7 @@ impl Marks {
     /// The number of marks.
     pub(crate) fn count(&self) -> u64 {
         let single = self.moves.len() + self.ends.len() + self.streams.len() + self.parts.len();
-        (single + 2 * self.on_device.len()) as u64 + self.others
+        (single + 2 * (self.on_device.len() + self.on_host.len())) as u64 + self.others
     }
 }
 
@@ -66,6 +68,9 @@ enum Meaning {
     /// All memory is made on the GPU from here on.
     OnDeviceFrom,
     OnDeviceUntil,
+    /// All memory is made on the host from here on.
+    OnHostFrom,
+    OnHostUntil,
     /// Of a later recorder, or not as it should be.
     Unknown,
 }
@@ -90,7 +95,7 @@ pub(crate) fn take_out(trace: &mut Trace) -> Marks {
         return marks;
     }
     let mut ends: [Vec<Nanos>; 3] = Default::default();
-    let mut on_device_from = None;
+    let (mut on_device_from, mut on_host_from) = (None, None);
     for (name, &time) in trace.ops.name.iter().zip(&trace.ops.start) {
         match meanings.get(name) {
             Some(&Meaning::Move(kind, address, bytes)) => {
@@ -102,6 +107,10 @@ pub(crate) fn take_out(trace: &mut Trace) -> Marks {
             Some(Meaning::OnDeviceFrom) => on_device_from = Some(time),
             Some(Meaning::OnDeviceUntil) => {
                 marks.on_device.extend(on_device_from.take().map(|from| from..time));
+            }
+            Some(Meaning::OnHostFrom) => on_host_from = Some(time),
+            Some(Meaning::OnHostUntil) => {
+                marks.on_host.extend(on_host_from.take().map(|from| from..time));
             }
             Some(Meaning::Unknown) | None => {}
         }
@@ -129,6 +138,8 @@ fn meaning(text: &str) -> Meaning {
         Some("forward") => return Meaning::End(Unit::Forward),
         Some("on_device_from") => return Meaning::OnDeviceFrom,
         Some("on_device_until") => return Meaning::OnDeviceUntil,
+        Some("on_host_from") => return Meaning::OnHostFrom,
+        Some("on_host_until") => return Meaning::OnHostUntil,
         Some("part") => {
             let part = words.next().and_then(ScriptPart::named);
             return part.map_or(Meaning::Unknown, Meaning::Part);

@@ -25,15 +25,19 @@ pub struct Transfer {
 /// Finds the blocks of all marks, in order of time.
 pub(crate) fn resolve(marks: &Marks, lifetimes: &[Lifetime]) -> Vec<Transfer> {
     let mut transfers = of_moves(&marks.moves, lifetimes);
-    let is_made = |time| marks.on_device.iter().any(|span| span.contains(&time));
-    let made = lifetimes.iter().enumerate().filter(|(_, it)| is_made(it.alloc_time));
-    transfers.extend(made.map(|(row, lifetime)| Transfer {
-        time: lifetime.alloc_time,
-        kind: TransferKind::OnDevice,
-        address: lifetime.address,
-        bytes: lifetime.size,
-        block: Some(BlockId::new(row)),
-    }));
+    for (spans, kind) in
+        [(&marks.on_device, TransferKind::OnDevice), (&marks.on_host, TransferKind::ToHost)]
+    {
+        let is_made = |time| spans.iter().any(|span| span.contains(&time));
+        let made = lifetimes.iter().enumerate().filter(|(_, it)| is_made(it.alloc_time));
+        transfers.extend(made.map(|(row, lifetime)| Transfer {
+            time: lifetime.alloc_time,
+            kind,
+            address: lifetime.address,
+            bytes: lifetime.size,
+            block: Some(BlockId::new(row)),
+        }));
+    }
     transfers.sort_by_key(|transfer| transfer.time);
     transfers
 }

@@ -29,6 +29,18 @@ pub struct DevicePeaks {
     pub reserved: u64,
 }
 
+/// An operator whose sizes follow from an assumption.
+#[cfg(unix)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct Assumed {
+    pub(crate) operator: String,
+    pub(crate) assumption: Option<String>,
+    share: Option<f64>,
+    pub(crate) bounded: bool,
+    times: u64,
+}
+
 /// The names of all assumptions.
 const NAMES: [&str; 3] = ["nonzero", "routing", "unique"];
 

@@ -1,5 +1,6 @@
 //! The result of a run: the best recording, or the reason why none was saved.
 
+use crate::assumptions::Assumed;
 use crate::error::{CommandEnd, RecordError};
 use crate::export_stream::ExportError;
 use crate::message::{ExportAnnounced, Reason};
@@ -9,7 +10,6 @@ use crate::process_exports::{Export, State};
 use crate::processes::Processes;
 use crate::recorded::{CutShort, Recorded};
 use crate::request::{Engine, Shortage};
-use crate::rest::Assumed;
 use std::process::ExitStatus;
 use std::time::Duration;
 use xmem_types::Bytes;

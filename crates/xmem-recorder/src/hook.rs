@@ -24,6 +24,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/cpu/distributed.py",
     "xmem_recorder/cpu/eager.py",
     "xmem_recorder/cpu/factories.py",
+    "xmem_recorder/cpu/host_optimizers.py",
     "xmem_recorder/cpu/loading.py",
     "xmem_recorder/cpu/optimizer_options.py",
     "xmem_recorder/cpu/placement.py",

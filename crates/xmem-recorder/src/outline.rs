@@ -4,9 +4,8 @@
 //! Kineto writes metadata before the list of events (libkineto/src/output_json.cpp,
 //! `ChromeTraceLogger::handleTraceStart`).
 
-use crate::assumptions::DevicePeaks;
+use crate::assumptions::{Assumed, DevicePeaks};
 use crate::recorded::RedirectedCalls;
-use crate::rest::Assumed;
 use memchr::memmem;
 use serde::Deserialize;
 use std::path::PathBuf;

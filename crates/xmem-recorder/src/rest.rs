@@ -1,6 +1,7 @@
 //! What the hook keeps of the script after the recorded iterations, which is added to the trace: of its file, numbers and
 //! known words alone are taken.
 
+use crate::assumptions::Assumed;
 use crate::hook_file;
 use crate::recorded::RestEnd;
 use serde::{Deserialize, Serialize};
@@ -88,17 +89,6 @@ struct Limits {
 struct Read {
     purpose: String,
     place: String,
-    times: u64,
-}
-
-/// An operator whose sizes follow from an assumption.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
-pub(crate) struct Assumed {
-    pub(crate) operator: String,
-    pub(crate) assumption: Option<String>,
-    share: Option<f64>,
-    pub(crate) bounded: bool,
     times: u64,
 }
 

@@ -378,9 +378,15 @@ const RECORDED: &[Row] = rows! {
     "listed-counter": |c| c.listed_state() == Some(State::Counter) && c.block().role != OptimizerState
         => Is(OptimizerState, HostOnly, "listed by the recording as the optimizer's state"),
         "xmem.recording.1, optimizers; torch/optim/optimizer.py, _get_scalar_dtype";
+    "listed-state-on-host": |c| c.listed_state().is_some() && c.is_host_copy()
+        => Is(OptimizerState, HostOnly, "listed by the recording as the optimizer's state"),
+        "xmem.recording.1, optimizers";
     "listed-state": |c| c.listed_state().is_some() && c.block().role != OptimizerState
         => Is(OptimizerState, Device, "listed by the recording as the optimizer's state"),
         "xmem.recording.1, optimizers";
+    "listed-gradient-on-host": |c| c.is_listed_gradient() && c.is_host_copy()
+        => Is(Gradient, HostOnly, "named by the recording as a parameter's gradient"),
+        "xmem.recording.1, tensors";
     "listed-gradient": |c| c.is_listed_gradient() && c.block().role != Gradient
         => Is(Gradient, Device, "named by the recording as a parameter's gradient"),
         "xmem.recording.1, tensors";

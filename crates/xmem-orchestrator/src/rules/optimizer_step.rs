@@ -72,6 +72,9 @@ impl Optimizers {
     fn step(&mut self, edits: &mut Edits<'_, '_>, target: &Target, mark: OpId) -> Known {
         let profile = edits.profile();
         let own = updates::own_operators(profile, mark);
+        if is_on_host(edits, mark) {
+            return Known::Yes;
+        }
         drop_numbers(edits, mark);
         let name = profile.op_name(mark);
         let class = name.strip_prefix(PREFIX).and_then(|n| n.strip_suffix(".step")).unwrap_or(name);
@@ -119,6 +122,15 @@ impl Lowering for Optimizers {
             }),
         }
     }
+}
+
+/// Returns whether the step is one of parameters that the program keeps on the host: all that it makes is there.
+fn is_on_host(edits: &Edits<'_, '_>, mark: OpId) -> bool {
+    let profile = edits.profile();
+    // Numbers are on the host in any case.
+    let made = edits.blocks_in(mark).into_iter().map(|id| profile.block(id));
+    let mut made = made.filter(|block| block.size.get() > SCALAR).peekable();
+    made.peek().is_some() && made.all(|block| block.residency == Residency::HostOnly)
 }
 
 /// Returns whether the recording was made with `foreach=True` or `fused=True`: then it is right as it is.

@@ -71,12 +71,12 @@ def calling_module(depth=1):
 
 
 def called_by_torch():
-    """Returns whether torch itself called the caller; it must see the real devices. FSDP is like a script: it is written
-    in Python, and compares the devices of tensors with that of its mesh."""
+    """Returns whether torch itself called the caller; it must see the real devices."""
     module = calling_module(2)
-    return module == "torch" or module.startswith(("torch.", "xmem_recorder")) and not is_fsdp(module)
+    return module == "torch" or module.startswith(("torch.", "xmem_recorder")) and not is_like_script(module)
 
 
-def is_fsdp(module):
-    """Returns whether a module is of FSDP1 or FSDP2."""
-    return module.startswith("torch.distributed.fsdp.")
+def is_like_script(module):
+    """Returns whether a module of torch sees devices as a script does: FSDP compares those of tensors with that of its mesh,
+    and `save_on_cpu` moves saved tensors to the device that they came from."""
+    return module.startswith("torch.distributed.fsdp.") or module == "torch.autograd.graph"

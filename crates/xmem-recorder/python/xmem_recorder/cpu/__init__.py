@@ -5,6 +5,7 @@
 - `devices`: the device that a script means;
 - `tensors`, `tensor_types`, `factories`, `loading`: what moves, makes and loads tensors;
 - `cuda`, `accelerator`, `streams`, `counters`: the modules `torch.cuda` and `torch.accelerator`;
+- `host_optimizers`: optimizers of parameters that stay on the host;
 - `autocast`, `autocast_lists`, `attention`, `optimizer_options`, `eager`: options that the CPU lacks;
 - `distributed`: process groups of the host in place of NCCL.
 

@@ -46,6 +46,12 @@ def _made_on_host(tensor, method):
     return tensor
 
 
+def _is_like_host(torch, args, kwargs):
+    """Returns whether the tensor that a method makes a new one of is certainly the host's."""
+    like = args[0] if args else kwargs.get("input")
+    return kwargs.get("device") is None and isinstance(like, torch.Tensor) and places.known(like) == places.HOST
+
+
 class Method(enum.Enum):
     """The kind of a factory: a method of an existing tensor, or a function."""
 
@@ -55,9 +61,13 @@ class Method(enum.Enum):
 
 def _factory(torch, original, method):
     def make(*args, **kwargs):
-        if kwargs.pop("pin_memory", False):
+        is_pinned = kwargs.pop("pin_memory", False)
+        if is_pinned:
             redirected.count("pin_memory=True")
         if not devices.is_cuda(kwargs.get("device"), torch):
+            if is_pinned or method is Method.YES and _is_like_host(torch, args, kwargs):
+                # Pinned memory is the host's, and a new tensor is where the one is that it is like.
+                return placement.made_on_host(original(*args, **kwargs))
             return _made_on_host(original(*args, **kwargs), method)
         redirected.count("device='cuda' in a factory")
         placement.use_device()

@@ -65,6 +65,16 @@ def all_on_device():
         run.mark("xmem::on_device_until")
 
 
+@contextlib.contextmanager
+def all_on_host():
+    """What the body makes is on the host."""
+    run.mark("xmem::on_host_from")
+    try:
+        yield
+    finally:
+        run.mark("xmem::on_host_until")
+
+
 def moves_to_device(source, convert):
     """Returns `convert(source)` as a tensor on the GPU; `source` may be on the host."""
     use_device()
@@ -75,7 +85,7 @@ def moves_to_device(source, convert):
         place = places.known(source)
         if place == places.DEVICE or place is None and _is_result_of_forward(source):
             return result
-        if not _can_stay(source):
+        if place == places.HOST or not _can_stay(source):
             # CUDA copies, and both are freed independently. Gradients flow through the copy.
             result = _clone(result)
     _mark("to_device", result)
@@ -104,6 +114,16 @@ def made_on_device(value):
         value = _clone(value)
     _mark("on_device", value)
     places.remember(value, places.DEVICE)
+    return value
+
+
+def made_on_host(value):
+    """Marks a tensor that was made on the host, once the script uses the GPU."""
+    if places.used() and isinstance(value, _torch.Tensor) and _is_plain(value):
+        _mark("to_host", value)
+        places.remember(value, places.HOST)
+    else:
+        places.is_on_host(value)
     return value
 
 

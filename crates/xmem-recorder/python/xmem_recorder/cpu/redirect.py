@@ -12,6 +12,7 @@ from . import (
     distributed,
     eager,
     factories,
+    host_optimizers,
     loading,
     optimizer_options,
     placement,
@@ -49,6 +50,7 @@ def install(torch):
     autocast.install(torch)
     loading.install(torch)
     optimizer_options.install(torch)
+    host_optimizers.install(torch)
     eager.install(torch)
     distributed.install(torch)
     process.install(torch)

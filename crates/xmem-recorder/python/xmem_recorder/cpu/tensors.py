@@ -1,6 +1,6 @@
 """Methods that move tensors, and the devices that tensors report."""
 
-from ..patching import called_by_torch, calling_module, is_fsdp, replace
+from ..patching import called_by_torch, calling_module, is_like_script, replace
 from ..ranks import place
 from . import devices, placement, places, redirected, tensor_types
 
@@ -11,6 +11,7 @@ def install(torch):
     replace(tensor, "to", lambda original: _to(torch, original))
     replace(tensor, "cuda", lambda original: _cuda(torch))
     replace(tensor, "cpu", _cpu)
+    replace(tensor, "clone", _clone)
     replace(tensor, "type", lambda original: _type(torch, original))
     replace(tensor, "pin_memory", lambda original: _pin_memory)
     replace(tensor, "record_stream", lambda original: lambda self, stream: None)
@@ -40,7 +41,7 @@ def _called_by_torch_itself():
     """Returns whether torch's own code calls, which moves tensors to the CPU where it sees others. A
     module is an exception: it passes on the script's request."""
     module = calling_module(2)
-    return module.startswith("torch.") and module != "torch.nn.modules.module" and not is_fsdp(module)
+    return module.startswith("torch.") and module != "torch.nn.modules.module" and not is_like_script(module)
 
 
 def _target(torch, args, kwargs):
@@ -99,6 +100,14 @@ def _cpu(original):
         return placement.moves_to_host(self, lambda t: original(t, *args, **kwargs))
 
     return cpu
+
+
+def _clone(original):
+    def clone(self, *args, **kwargs):
+        result = original(self, *args, **kwargs)
+        return placement.made_on_host(result) if places.known(self) == places.HOST else result
+
+    return clone
 
 
 def _type(torch, original):
