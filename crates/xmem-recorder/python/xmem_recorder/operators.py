@@ -3,17 +3,23 @@
 _pauses = 0
 
 
-def pause(torch):
+def pause():
     """Records no operators until `go_on` was called as often."""
     global _pauses
     _pauses += 1
     if _pauses == 1:
-        torch._C._autograd._enable_record_function(False)
+        _enable(False)
 
 
-def go_on(torch):
+def go_on():
     """Records operators again."""
     global _pauses
     _pauses -= 1
     if _pauses == 0:
-        torch._C._autograd._enable_record_function(True)
+        _enable(True)
+
+
+def _enable(are_recorded):
+    from torch._C import _autograd
+
+    _autograd._enable_record_function(are_recorded)

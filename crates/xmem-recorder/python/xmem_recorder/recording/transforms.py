@@ -10,13 +10,9 @@ import contextlib
 from .. import imports, operators
 from ..patching import replace
 
-_torch = None
 
-
-def install(torch):
+def install():
     """Wraps what begins a level of a transform."""
-    global _torch
-    _torch = torch
     levels = {
         "torch._functorch.eager_transforms": ("grad_increment_nesting", "jvp_increment_nesting"),
         "torch._functorch.vmap": ("vmap_increment_nesting",),
@@ -28,11 +24,11 @@ def install(torch):
 def _unrecorded(original):
     @contextlib.contextmanager
     def level(*args, **kwargs):
-        operators.pause(_torch)
+        operators.pause()
         try:
             with original(*args, **kwargs) as result:
                 yield result
         finally:
-            operators.go_on(_torch)
+            operators.go_on()
 
     return level

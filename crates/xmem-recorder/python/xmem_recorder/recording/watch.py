@@ -30,7 +30,7 @@ def install(torch):
     lengths.install(torch, iterations.count)
     loaders.install(torch)
     trainers.install()
-    transforms.install(torch)
+    transforms.install()
     swapping.install(torch)
     replicas.install()
     end.install(torch)

@@ -136,8 +136,8 @@ def alias(tensor):
 
 def unrecorded(function, *args):
     """Calls a function whose operators are not part of the job."""
-    operators.pause(_torch)
+    operators.pause()
     try:
         return function(*args)
     finally:
-        operators.go_on(_torch)
+        operators.go_on()

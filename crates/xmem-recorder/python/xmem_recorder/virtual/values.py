@@ -231,7 +231,7 @@ def _follow(func, args, kwargs, results, most=None):
         # `torch.jit.trace` would record what is computed here.
         return
     # What is computed here is not part of the job.
-    operators.pause(_torch)
+    operators.pause()
     try:
         if not all(result.nbytes <= (most or known.looked_at[result.dtype]) for result in results):
             return
@@ -250,7 +250,7 @@ def _follow(func, args, kwargs, results, most=None):
             for result in results:
                 known.clear(result)
     finally:
-        operators.go_on(_torch)
+        operators.go_on()
 
 
 def _compute(func, name, args, kwargs, results, most):
