@@ -21,10 +21,8 @@ pub(crate) struct Marks {
     pub(crate) streams: Vec<(Nanos, StreamId)>,
     /// Parts of the script, each from then on.
     pub(crate) parts: Vec<PartStart>,
-    /// Spans in which all memory is made on the GPU.
-    pub(crate) on_device: Vec<Range<Nanos>>,
-    /// Spans in which all memory is made on the host.
-    pub(crate) on_host: Vec<Range<Nanos>>,
+    /// Spans in which all memory is made on the GPU, or for the host.
+    pub(crate) spans: Vec<(TransferKind, Range<Nanos>)>,
     /// Marks of passes that are no iterations, as there are those of steps.
     others: u64,
 }
@@ -33,7 +31,7 @@ impl Marks {
     /// The number of marks.
     pub(crate) fn count(&self) -> u64 {
         let single = self.moves.len() + self.ends.len() + self.streams.len() + self.parts.len();
-        (single + 2 * (self.on_device.len() + self.on_host.len())) as u64 + self.others
+        (single + 2 * self.spans.len()) as u64 + self.others
     }
 }
 
@@ -65,12 +63,9 @@ enum Meaning {
     End(Unit),
     Stream(StreamId),
     Part(ScriptPart),
-    /// All memory is made on the GPU from here on.
-    OnDeviceFrom,
-    OnDeviceUntil,
-    /// All memory is made on the host from here on.
-    OnHostFrom,
-    OnHostUntil,
+    /// All memory is made there from here on.
+    SpanFrom(TransferKind),
+    SpanUntil(TransferKind),
     /// Of a later recorder, or not as it should be.
     Unknown,
 }
@@ -95,7 +90,7 @@ pub(crate) fn take_out(trace: &mut Trace) -> Marks {
         return marks;
     }
     let mut ends: [Vec<Nanos>; 3] = Default::default();
-    let (mut on_device_from, mut on_host_from) = (None, None);
+    let mut begun: Vec<(TransferKind, Nanos)> = Vec::new();
     for (name, &time) in trace.ops.name.iter().zip(&trace.ops.start) {
         match meanings.get(name) {
             Some(&Meaning::Move(kind, address, bytes)) => {
@@ -104,13 +99,14 @@ pub(crate) fn take_out(trace: &mut Trace) -> Marks {
             Some(&Meaning::End(unit)) => ends[unit as usize].push(time),
             Some(&Meaning::Stream(stream)) => marks.streams.push((time, stream)),
             Some(&Meaning::Part(part)) => marks.parts.push(PartStart { time, part }),
-            Some(Meaning::OnDeviceFrom) => on_device_from = Some(time),
-            Some(Meaning::OnDeviceUntil) => {
-                marks.on_device.extend(on_device_from.take().map(|from| from..time));
+            Some(&Meaning::SpanFrom(kind)) => {
+                begun.retain(|(other, _)| *other != kind);
+                begun.push((kind, time));
             }
-            Some(Meaning::OnHostFrom) => on_host_from = Some(time),
-            Some(Meaning::OnHostUntil) => {
-                marks.on_host.extend(on_host_from.take().map(|from| from..time));
+            Some(&Meaning::SpanUntil(kind)) => {
+                let span = begun.iter().position(|(other, _)| *other == kind);
+                let span = span.map(|at| begun.swap_remove(at));
+                marks.spans.extend(span.map(|(kind, from)| (kind, from..time)));
             }
             Some(Meaning::Unknown) | None => {}
         }
@@ -136,10 +132,10 @@ fn meaning(text: &str) -> Meaning {
         Some("iteration") => return Meaning::End(Unit::Steps),
         Some("backward") => return Meaning::End(Unit::Backward),
         Some("forward") => return Meaning::End(Unit::Forward),
-        Some("on_device_from") => return Meaning::OnDeviceFrom,
-        Some("on_device_until") => return Meaning::OnDeviceUntil,
-        Some("on_host_from") => return Meaning::OnHostFrom,
-        Some("on_host_until") => return Meaning::OnHostUntil,
+        Some("on_device_from") => return Meaning::SpanFrom(TransferKind::OnDevice),
+        Some("on_device_until") => return Meaning::SpanUntil(TransferKind::OnDevice),
+        Some("on_host_from") => return Meaning::SpanFrom(TransferKind::ToHost),
+        Some("on_host_until") => return Meaning::SpanUntil(TransferKind::ToHost),
         Some("part") => {
             let part = words.next().and_then(ScriptPart::named);
             return part.map_or(Meaning::Unknown, Meaning::Part);

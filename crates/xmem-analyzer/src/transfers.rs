@@ -25,19 +25,20 @@ pub struct Transfer {
 /// Finds the blocks of all marks, in order of time.
 pub(crate) fn resolve(marks: &Marks, lifetimes: &[Lifetime]) -> Vec<Transfer> {
     let mut transfers = of_moves(&marks.moves, lifetimes);
-    for (spans, kind) in
-        [(&marks.on_device, TransferKind::OnDevice), (&marks.on_host, TransferKind::ToHost)]
-    {
-        let is_made = |time| spans.iter().any(|span| span.contains(&time));
-        let made = lifetimes.iter().enumerate().filter(|(_, it)| is_made(it.alloc_time));
-        transfers.extend(made.map(|(row, lifetime)| Transfer {
+    let kind_at = |time| {
+        let span = marks.spans.iter().find(|(_, span)| span.contains(&time));
+        span.map(|&(kind, _)| kind)
+    };
+    let made = lifetimes.iter().enumerate();
+    transfers.extend(made.filter_map(|(row, lifetime)| {
+        Some(Transfer {
             time: lifetime.alloc_time,
-            kind,
+            kind: kind_at(lifetime.alloc_time)?,
             address: lifetime.address,
             bytes: lifetime.size,
             block: Some(BlockId::new(row)),
-        }));
-    }
+        })
+    }));
     transfers.sort_by_key(|transfer| transfer.time);
     transfers
 }

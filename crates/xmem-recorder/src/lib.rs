@@ -114,6 +114,20 @@ pub fn record(
     watch::run(request, observer)
 }
 
+/// The memory of the host, or of the control group that this process is in, that can be allocated without swapping.
+#[cfg(unix)]
+#[must_use]
+pub fn available_memory() -> xmem_types::Bytes {
+    host::Host::new().memory().available
+}
+
+/// Unlimited: nothing is recorded here.
+#[cfg(not(unix))]
+#[must_use]
+pub fn available_memory() -> xmem_types::Bytes {
+    xmem_types::Bytes(u64::MAX)
+}
+
 /// Fails: recording needs a Unix.
 ///
 /// # Errors

@@ -16,6 +16,21 @@ def replace(owner, name, wrapper_of):
     setattr(owner, name, _with_metadata(wrapper_of(original), original))
 
 
+def wrap_steps(torch, wrapper_of):
+    """Wraps the step of every class of optimizers: `wrapper_of(step)` for the step as torch's own hook makes it."""
+    optimizer = torch.optim.Optimizer
+    hook = optimizer.profile_hook_step
+
+    def profile_hook_step(function):
+        wrapper = wrapper_of(hook(function))
+        for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+            setattr(wrapper, name, getattr(function, name, None))
+        wrapper.__wrapped__ = function
+        return wrapper
+
+    optimizer.profile_hook_step = staticmethod(profile_hook_step)
+
+
 def replace_in_torch(name, original, wrapper):
     """Replaces `original` in every module of torch that has it under that name."""
     for module_name, module in list(sys.modules.items()):

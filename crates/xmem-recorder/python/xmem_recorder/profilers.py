@@ -15,12 +15,14 @@ class Inactive:
     """A profiler that does nothing and has no events. It follows the schedule of the script, and calls what the script wants
     called with a trace, which may take memory (torch/profiler/profiler.py, `profile`)."""
 
+    _schedule = _on_trace_ready = None
+    _steps = 0
+    _runs = False
+
     def __init__(self, *_args, schedule=None, on_trace_ready=None, **_kwargs):
         session.note("the script's own profiler is disabled: only one profiler can run")
         self._schedule = schedule
         self._on_trace_ready = on_trace_ready
-        self._steps = 0
-        self._runs = False
 
     def __enter__(self):
         self.start()
@@ -67,19 +69,10 @@ class Inactive:
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        return lambda *_args, **_kwargs: _Nothing()
+        return lambda *_args, **_kwargs: Inactive.__new__(Inactive)
 
     def __str__(self):
         return ""
-
-
-class _Nothing(Inactive):
-    """What a profiler that has no events returns."""
-
-    def __init__(self):
-        self._schedule = self._on_trace_ready = None
-        self._steps = 0
-        self._runs = False
 
 
 _real = []

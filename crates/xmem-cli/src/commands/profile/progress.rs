@@ -5,8 +5,9 @@
 //! another one after 5, 10, 20, 40, … seconds, and a bar appears only while PyTorch exports the trace and
 //! the script is paused. In a log, only stages that take longer than half a minute print lines.
 
+use super::args::ProfileArgs;
 use super::recording::unshadow;
-use crate::global::Verbosity;
+use crate::global::{Global, Verbosity};
 use crate::terminal::{say, shown};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::cell::RefCell;
@@ -15,7 +16,7 @@ use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 use xmem::Bytes;
 use xmem::types::printable;
-use xmem_recorder::{Engine, Kept, Progress};
+use xmem_recorder::{Engine, Kept, Progress, RecordError, Recorded, Request};
 
 /// Prints the progress of a recording.
 pub(super) struct RecordingProgress {
@@ -25,6 +26,18 @@ pub(super) struct RecordingProgress {
     last: RefCell<String>,
     stage: RefCell<Stage>,
     export: RefCell<Option<ProgressBar>>,
+}
+
+/// Makes a recording, and prints its progress; returns it with the engine of the process that imported PyTorch last.
+pub(super) fn record(
+    request: &Request,
+    args: &ProfileArgs,
+    global: &Global,
+) -> (Result<Recorded, RecordError>, Engine) {
+    let progress = RecordingProgress::new(args.steps(), global.verbosity());
+    let recorded = xmem_recorder::record(request, &mut |news| progress.show(news));
+    let engine = progress.stage.borrow().engine;
+    (recorded, engine)
 }
 
 /// What the command does, as far as it says.
@@ -122,11 +135,6 @@ impl RecordingProgress {
             }),
             export: RefCell::default(),
         }
-    }
-
-    /// The engine of the process that has imported PyTorch last.
-    pub(super) fn engine(&self) -> Engine {
-        self.stage.borrow().engine
     }
 
     /// Prints an event of the recording.

@@ -2,7 +2,7 @@
 
 use super::args::ProfileArgs;
 use super::error::ProfileFailure;
-use super::progress::RecordingProgress;
+use super::progress;
 use crate::error::CliError;
 use crate::global::Global;
 use crate::terminal::{say, shown};
@@ -50,10 +50,7 @@ fn peaks(
         PrivateFolder::new().map_err(|error| ProfileFailure::TemporaryFolder { source: error })?;
     let output = folder.path().join("other.json.zst");
     let request = Request { output, stacks: Stacks::Omitted, snapshot: None, ..request };
-    let progress = RecordingProgress::new(args.steps(), global.verbosity());
-    let recorded = xmem_recorder::record(&request, &mut |news| progress.show(news));
-    drop(progress);
-    Ok(match recorded {
+    Ok(match progress::record(&request, args, global).0 {
         Ok(recorded) if recorded.cut_short.is_none() => recorded.peaks,
         Ok(_) => None,
         Err(error) => {
@@ -68,9 +65,7 @@ pub(super) fn advise(recorded: &Recorded) {
     if recorded.unbounded.is_empty() {
         return;
     }
-    let mut operators: Vec<String> =
-        recorded.unbounded.iter().map(|(operator, _)| printable(operator).into_owned()).collect();
-    operators.dedup();
+    let operators = unbounded_operators(recorded);
     let mut names: Vec<&str> =
         recorded.unbounded.iter().filter_map(|(_, name)| name.as_deref()).collect();
     names.sort_unstable();
@@ -84,7 +79,14 @@ pub(super) fn advise(recorded: &Recorded) {
     };
     let file = shown(recorded.destination.path());
     say(&format!(
-        "note: sizes in {file} depend on values that a virtual GPU does not compute ({}): {advice}",
-        operators.join(", ")
+        "note: sizes in {file} depend on values that a virtual GPU does not compute ({operators}): {advice}"
     ));
+}
+
+/// The operators whose sizes follow from assumptions without bounds.
+pub(super) fn unbounded_operators(recorded: &Recorded) -> String {
+    let mut operators: Vec<_> =
+        recorded.unbounded.iter().map(|(operator, _)| printable(operator)).collect();
+    operators.dedup();
+    operators.join(", ")
 }

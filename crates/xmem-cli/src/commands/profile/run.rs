@@ -2,9 +2,8 @@
 
 use super::args::{ProfileArgs, RankChoice};
 use super::error::ProfileFailure;
-use super::progress::RecordingProgress;
 use super::then::Then;
-use super::{convolutions, hints, range, ranks, recording, values};
+use super::{convolutions, hints, progress, range, ranks, recording, values};
 use crate::commands::Outcome;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -131,10 +130,7 @@ fn record(
         request.timing = Timing::AtOnce(range::run_ahead(&request, args, global)?);
     }
     let device = request.device.clone();
-    let progress = RecordingProgress::new(args.steps(), global.verbosity());
-    let recorded = xmem_recorder::record(&request, &mut |news| progress.show(news));
-    let engine = progress.engine();
-    drop(progress);
+    let (recorded, engine) = progress::record(&request, args, global);
     let mut recorded = values::computed(recorded, engine, &request, args, global)?;
     let kept = match &recorded.cut_short {
         None => convolutions::keep(&mut recorded, &device),

@@ -2,13 +2,15 @@
 //! recorded again on the CPU.
 
 use super::args::ProfileArgs;
-use super::progress::RecordingProgress;
+use super::{progress, range};
 use crate::global::Global;
 use crate::terminal::say;
 use std::fs;
 use xmem::Bytes;
 use xmem::types::printable;
-use xmem_recorder::{CutShort, Destination, Engine, RecordError, Recorded, Request};
+use xmem_recorder::{
+    CutShort, Destination, Engine, RecordError, Recorded, Request, available_memory,
+};
 
 /// Exceptions that a wrong value may raise. Others, as that of a missing file, are raised on the CPU, too.
 const OF_VALUES: [&str; 9] = [
@@ -43,7 +45,8 @@ pub(super) fn computed(
         .ok()
         .and_then(|recorded| recorded.peaks)
         .map(|peaks| Bytes(peaks.allocated));
-    if let Some((needed, available)) = needed.zip(available_memory()).filter(|(n, a)| n > a) {
+    let available = available_memory();
+    if let Some(needed) = needed.filter(|needed| *needed > available) {
         say(&format!(
             "note: {reason}; not recorded on the CPU, as that takes about {needed} of memory, and {available} is \
              available (--engine cpu tries it)"
@@ -55,10 +58,8 @@ pub(super) fn computed(
         // What it saved stands for nothing, and would be taken for a file of the user's.
         let _ = fs::remove_file(destination.path());
     }
-    let progress = RecordingProgress::new(args.steps(), global.verbosity());
     let request = Request { engine: Engine::Cpu, ..request.clone() };
-    let on_cpu = xmem_recorder::record(&request, &mut |news| progress.show(news));
-    drop(progress);
+    let (on_cpu, _) = progress::record(&request, args, global);
     let failure = match &on_cpu {
         Ok(Recorded { cut_short: None, .. }) => return on_cpu,
         Ok(Recorded { destination, .. }) => {
@@ -82,12 +83,9 @@ pub(super) fn computed(
 fn reason(result: &Result) -> Option<String> {
     match result {
         Ok(recorded) if !recorded.unbounded.is_empty() => {
-            let mut operators: Vec<_> =
-                recorded.unbounded.iter().map(|(operator, _)| printable(operator)).collect();
-            operators.dedup();
+            let operators = range::unbounded_operators(recorded);
             Some(format!(
-                "sizes depend on values that a virtual GPU does not compute ({})",
-                operators.join(", ")
+                "sizes depend on values that a virtual GPU does not compute ({operators})"
             ))
         }
         Ok(Recorded { cut_short: Some(CutShort::Raised(text)), .. })
@@ -99,14 +97,6 @@ fn reason(result: &Result) -> Option<String> {
         }
         _ => None,
     }
-}
-
-/// The memory of the host that is available.
-fn available_memory() -> Option<Bytes> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(Bytes(kib.saturating_mul(1024)))
 }
 
 #[cfg(test)]

@@ -58,21 +58,22 @@ def all_on_device():
     if not places.used():
         yield
         return
-    run.mark("xmem::on_device_from")
-    try:
+    with _all("on_device"):
         yield
-    finally:
-        run.mark("xmem::on_device_until")
+
+
+def all_on_host():
+    """What the body makes is on the host."""
+    return _all("on_host")
 
 
 @contextlib.contextmanager
-def all_on_host():
-    """What the body makes is on the host."""
-    run.mark("xmem::on_host_from")
+def _all(where):
+    run.mark(f"xmem::{where}_from")
     try:
         yield
     finally:
-        run.mark("xmem::on_host_until")
+        run.mark(f"xmem::{where}_until")
 
 
 def moves_to_device(source, convert):

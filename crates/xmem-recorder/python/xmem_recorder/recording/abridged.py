@@ -1,6 +1,7 @@
-"""What follows the recorded iterations on the CPU, where all of it would take too long. Where the script iterates over data
-with a loader, passes over data are cut short until it has done what its source says, evaluate, save and generate, and has
-had the longest of the batches that there was time to look at. The profiler goes on.
+"""What follows the recorded iterations on the CPU, where all of it would take too long.
+
+If the script iterates over a loader, its passes are cut short until it has evaluated, saved and generated, as far as its source
+says that it does, and until it has had the longest batch that there was time to find. The profiler stays on.
 """
 
 import time
@@ -27,28 +28,27 @@ _abridged = _Abridged()
 
 
 def is_wanted():
-    """Returns whether the script may go on after the recorded iterations."""
-    return bool(session.settings().get("rest")) and not engine.is_virtual() and run.in_process()
+    """Returns whether the script may go on after the recorded iterations with the profiler."""
+    return run.goes_on() and not engine.is_virtual()
 
 
-def begin(lengths_vary):
-    """Begins, if there is something to see; returns whether it runs."""
-    if not _abridged.runs and (lengths_vary or _is_to_be_seen()):
+def goes_on(lengths_vary):
+    """Handles a step of an optimizer, from the last one of the recorded iterations on; returns whether the script goes on, as
+    there is something left to see."""
+    is_wanted = lengths_vary or _is_to_be_seen()
+    if _abridged.runs:
+        _abridged.steps += 1
+        return is_wanted and _abridged.steps < STEPS
+    if is_wanted:
         _abridged.begun = time.monotonic()
         _abridged.runs = True
         session.send("rest")
-    return _abridged.runs
+    return is_wanted
 
 
 def is_running():
     """Returns whether passes over data are cut short."""
     return _abridged.runs and not run.is_over()
-
-
-def add_step(lengths_vary):
-    """Counts a step of an optimizer; returns whether it is the last one."""
-    _abridged.steps += 1
-    return _abridged.steps >= STEPS or not (lengths_vary or _is_to_be_seen())
 
 
 def is_expired():

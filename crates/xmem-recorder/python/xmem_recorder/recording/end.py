@@ -120,11 +120,10 @@ def finish(reason, detail=None):
 
 
 def go_on_or_finish(reason):
-    """Stops the profiler: the iterations are complete. Ends the script, unless its rest is to be recorded, too; then, on the
-    CPU, the profiler goes on."""
+    """Ends the script, as the iterations are complete, unless its rest is to be recorded, too: without the profiler on a virtual
+    GPU, with it on the CPU."""
     if abridged.is_wanted() and loaders.are_used() and not abridged.is_expired():
-        is_begun, lengths_vary = abridged.is_running(), loaders.lengths_vary()
-        if abridged.begin(lengths_vary) and not (is_begun and abridged.add_step(lengths_vary)):
+        if abridged.goes_on(loaders.lengths_vary()):
             return
     if not rest.is_wanted():
         finish(reason)

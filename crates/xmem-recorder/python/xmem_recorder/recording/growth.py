@@ -9,7 +9,7 @@ from .. import engine
 # Increases in a row from which on memory grows, with an allocator that counts and on the CPU.
 INCREASES = 5
 INCREASES_ON_CPU = 2
-# Growth in a pass that is none, in bytes, and its share of all memory.
+# Growth over a whole pass that does not count: bytes, and the share of all memory.
 SMALL = 1 << 20
 SMALL_SHARE = 0.002
 # Batches of a pass of unknown length.
@@ -22,18 +22,17 @@ class Growth:
     def __init__(self, torch):
         self._torch = torch
         self._values = []
+        self._count = INCREASES if engine.is_virtual() else INCREASES_ON_CPU
 
     def measure(self):
         """Measures it, before the next batch."""
-        count = INCREASES if engine.is_virtual() else INCREASES_ON_CPU
         memory = self._torch.cuda.memory_allocated() if engine.is_virtual() else _of_tensors(self._torch)
-        self._values = [*self._values[-count:], memory]
+        self._values = [*self._values[-self._count :], memory]
 
     def is_seen(self, batches):
         """Returns whether it grows considerably in a pass of so many batches; None if their number is not known."""
         increases = [after - before for before, after in zip(self._values, self._values[1:])]
-        count = INCREASES if engine.is_virtual() else INCREASES_ON_CPU
-        if len(increases) < count or min(increases) <= 0:
+        if len(increases) < self._count or min(increases) <= 0:
             return False
         growth = min(increases) * (batches or UNKNOWN)
         return growth > max(SMALL, self._values[-1] * SMALL_SHARE)

@@ -100,9 +100,10 @@ def _dimension():
 
 def _extent(batch):
     """The extent of the dimension that varies; None if no tensor has it."""
+    tensors = list(batches.tensors(_torch, batch))
     if _dimension() != _SEQUENCE:
-        return next((t.shape[0] for t in batches.tensors(_torch, batch) if t.dim() >= 1), None)
-    return batches.length(_torch, batch)
+        return next((t.shape[0] for t in tensors if t.dim() >= 1), None)
+    return batches.length(_torch, tensors)
 
 
 def _resized(value, found, wanted, depth=4):

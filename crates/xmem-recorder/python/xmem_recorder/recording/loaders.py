@@ -46,7 +46,7 @@ _torch = None
 def install(torch):
     """Wraps the iterators of DataLoaders."""
     global _torch
-    if not rest.is_wanted() and not abridged.is_wanted():
+    if not run.goes_on():
         return
     _torch = torch
     from torch.utils.data import dataloader
@@ -79,6 +79,11 @@ def stepped():
 def is_in_first_pass():
     """Returns whether the rest of the script has not come to the end of a pass over a loader that it uses."""
     return _loaders.are_used_in_rest and not _loaders.has_ended_pass
+
+
+def is_behind_iterations():
+    """Returns whether the script goes on behind the recorded iterations, where batches may be left out."""
+    return rest.is_running() or abridged.is_running()
 
 
 def are_used():
@@ -134,7 +139,7 @@ def _leaving_out(original):
             return original(self)
         current = self._xmem_pass = getattr(self, "_xmem_pass", None) or _Pass(self)
         unused = None
-        if rest.is_running() or abridged.is_running():
+        if is_behind_iterations():
             current.growth.measure()
         _loaders.are_used = True
         _loaders.are_used_in_rest |= rest.is_running()
@@ -143,16 +148,17 @@ def _leaving_out(original):
             try:
                 batch = original(self)
             except StopIteration:
-                _loaders.has_ended_pass |= rest.is_running() or abridged.is_running()
+                _loaders.has_ended_pass |= is_behind_iterations()
                 if unused is None:
                     raise
                 # The last one of an iterable data set.
-                _have(self, _sizes(unused))
+                _have(self, _sizes(list(batches.tensors(_torch, unused))))
                 return unused
             current.given += 1
-            sizes = _sizes(batch)
-            _add_length(self, batch)
-            runs = rest.is_running() or abridged.is_running()
+            tensors = list(batches.tensors(_torch, batch))
+            sizes = _sizes(tensors)
+            _add_length(self, tensors)
+            runs = is_behind_iterations()
             if not runs or not current.is_to_be_cut() or current.is_last() or _is_larger(self, sizes):
                 current.kept += runs
                 _have(self, sizes)
@@ -170,8 +176,8 @@ def _key(iterator):
     return id(getattr(iterator, "_dataset", None))
 
 
-def _add_length(iterator, batch):
-    length = batches.length(_torch, batch)
+def _add_length(iterator, tensors):
+    length = batches.length(_torch, tensors)
     _loaders.last = _key(iterator)
     known = _loaders.lengths.setdefault(_loaders.last, {})
     if length is not None and (length in known or len(known) < MAX_LENGTHS):
@@ -202,9 +208,9 @@ def _is_larger(iterator, sizes):
     )
 
 
-def _sizes(batch):
+def _sizes(tensors):
     """The shapes of the tensors of a batch."""
-    return tuple(tuple(tensor.shape) for tensor in batches.tensors(_torch, batch))
+    return tuple(tuple(tensor.shape) for tensor in tensors)
 
 
 def _skip_to_last(iterator, current):

@@ -3,7 +3,7 @@
 
 import time
 
-from .. import engine, session
+from .. import engine
 from ..virtual import intervals
 from . import run
 
@@ -21,8 +21,8 @@ _rest = _Rest()
 
 
 def is_wanted():
-    """Returns whether the script goes on after the recorded iterations."""
-    return bool(session.settings().get("rest")) and engine.is_virtual() and run.in_process()
+    """Returns whether the script goes on after the recorded iterations without the profiler."""
+    return run.goes_on() and engine.is_virtual()
 
 
 def begin(torch, part):

@@ -3,7 +3,7 @@
 import os
 import threading
 
-from .. import profilers
+from .. import profilers, session
 
 
 class _Run:
@@ -85,6 +85,11 @@ def is_thread(thread):
 def in_process():
     """Returns whether this is the process that torch was imported in, and no fork of it."""
     return os.getpid() == _run.pid
+
+
+def goes_on():
+    """Returns whether the script is to go on after the recorded iterations, on either engine."""
+    return bool(session.settings().get("rest")) and in_process()
 
 
 def mark(name):

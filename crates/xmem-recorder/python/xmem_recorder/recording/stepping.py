@@ -1,7 +1,7 @@
 """Steps of optimizers and of gradient scalers, which end iterations."""
 
 from .. import session
-from ..patching import replace
+from ..patching import replace, wrap_steps
 from ..virtual import compilation
 from . import after_steps, begin, end, iterations, loaders, parts, passes, rest, run, steps
 
@@ -35,28 +35,22 @@ def install(torch):
         return patch
 
     replace(optimizer, "_patch_step_function", patch_step_function)
-    hook = optimizer.profile_hook_step
-
-    def profile_hook_step(function):
-        inner = hook(function)
-
-        def stepping(self, *args, **kwargs):
-            result = inner(self, *args, **kwargs)
-            _stepped(self)
-            return result
-
-        for name in ("__name__", "__qualname__", "__doc__", "__module__"):
-            setattr(stepping, name, getattr(function, name, None))
-        stepping.__wrapped__ = function
-        return stepping
-
-    optimizer.profile_hook_step = staticmethod(profile_hook_step)
+    wrap_steps(torch, _stepping)
     scalers = [torch.cuda.amp.GradScaler]
     if hasattr(torch.amp, "GradScaler"):
         scalers.insert(0, torch.amp.GradScaler)
     for scaler in scalers:
         if "step" in vars(scaler):
             replace(scaler, "step", _scaled_step)
+
+
+def _stepping(step):
+    def stepping(self, *args, **kwargs):
+        result = step(self, *args, **kwargs)
+        _stepped(self)
+        return result
+
+    return stepping
 
 
 def count_steps():

@@ -2,7 +2,7 @@
 
 from .. import imports
 from ..patching import replace
-from . import abridged, expected, parts, rest
+from . import expected, loaders, parts, rest, run
 
 # Steps of the rest after which it is done.
 EARLY = 10
@@ -21,7 +21,7 @@ _trainers = _Trainers()
 
 def install():
     """Watches for the Trainer of transformers."""
-    if rest.is_wanted() or abridged.is_wanted():
+    if run.goes_on():
         imports.watch("transformers.trainer_callback", _watch)
 
 
@@ -33,7 +33,7 @@ def _evaluating_early(original):
     def on_step_end(self, args, state, control, **kwargs):
         result = original(self, args, state, control, **kwargs)
         _expect(args)
-        if not rest.is_running() and not abridged.is_running():
+        if not loaders.is_behind_iterations():
             return result
         _trainers.evaluation |= control.should_evaluate
         _trainers.saving |= control.should_save
