@@ -5,8 +5,8 @@ use std::process::Command;
 use xmem_task::{Error, repo, run};
 
 /// The arguments of cargo before those of the task.
-fn built_with(feature: &str) -> [&str; 8] {
-    ["run", "--quiet", "--profile", "light", "--package", "xtask", "--features", feature]
+fn built_with(feature: &str) -> [&str; 6] {
+    ["run", "--quiet", "--package", "xtask", "--features", feature]
 }
 
 /// Runs a task and comes back.

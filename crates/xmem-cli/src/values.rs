@@ -33,13 +33,11 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "expected a share from 0 to 1, for example 0.8 or 80%".to_owned())
 }
 
-/// Parses a percentage above zero, with the sign or without it, as a share.
-pub(crate) fn percentage(text: &str) -> Result<f64, String> {
-    let number: Option<f64> = text.trim_end_matches('%').trim_end().parse().ok();
-    let number = number.filter(|number| *number > 0.0 && *number <= 100.0);
-    number
-        .map(|number| number / 100.0)
-        .ok_or_else(|| "expected a number above 0 and up to 100, for example 5".to_owned())
+/// Parses a share above zero.
+pub(crate) fn share_above_zero(text: &str) -> Result<f64, String> {
+    let positive = share(text).ok().filter(|share| *share > 0.0);
+    positive
+        .ok_or_else(|| "expected a share above 0 and up to 1, for example 0.05 or 5%".to_owned())
 }
 
 /// Parses a share, `0.05` or `5%`, or a size.
@@ -148,17 +146,16 @@ mod tests {
     }
 
     #[test]
-    fn percentages_need_no_sign() {
+    fn some_shares_are_above_zero() {
         for (text, expected) in [
-            ("5", Some(0.05)),
             ("5%", Some(0.05)),
-            ("0.5", Some(0.005)),
-            ("100", Some(1.0)),
+            ("0.05", Some(0.05)),
+            ("1", Some(1.0)),
             ("0", None),
-            ("101", None),
+            ("5", None),
             ("five", None),
         ] {
-            assert_eq!(percentage(text).ok(), expected, "{text}");
+            assert_eq!(share_above_zero(text).ok(), expected, "{text}");
         }
     }
 

@@ -22,8 +22,8 @@ use xmem_task::{Error, TaskError, only, parallel, repo, run};
 
 /// Where scripts, models and lists of packages lie.
 const TESTS: &str = "crates/xmem-recorder/tests";
-/// How many recordings run at once: torch takes a second and 500 MB to import.
-const AT_ONCE: usize = 2;
+/// How many recordings run at once: torch takes a second and 500 MB to import. Some wait for processes, or for time to pass.
+const AT_ONCE: usize = 3;
 /// What the answers are about; the scripts are told of the same device.
 const DEVICE: &str = "a100-40g";
 

@@ -288,7 +288,7 @@ fn steps_whose_sizes_differ_are_tried() {
     assert!(page.contains("Steps whose sizes differ by up to 5 %, 100 of them"), "{page}");
     let refused = xmem(["offload", RESNET, "--jitter", "0"]);
     assert_eq!(refused.code, 2);
-    assert!(refused.stderr.contains("expected a number above 0 and up to 100"));
+    assert!(refused.stderr.contains("expected a share above 0 and up to 1"));
 }
 
 #[test]

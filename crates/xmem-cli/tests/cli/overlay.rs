@@ -122,7 +122,7 @@ fn no_writer_changes_a_file_however_the_script_ends() {
 
 #[test]
 fn a_killed_recording_changes_no_file_and_the_next_one_removes_what_was_kept() {
-    let folder = user("write_everything()\nopen(SESSION + '/ready', 'w').close()\nwait()");
+    let folder = user("write_everything()\nopen(SESSION + '/ready', 'w').close()\ntime.sleep(20)");
     let before = manifest(Path::new(&folder.path(".")));
     let mut command = command(["profile", "-q", "--", "python3", "train.py"]);
     command.current_dir(folder.path(".")).env("HOME", folder.path("home"));

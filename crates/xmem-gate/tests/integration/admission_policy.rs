@@ -152,46 +152,51 @@ fn object(kind: &str, annotations: &Value, limits: &Value, product: &str) -> Val
 fn the_policy_decides_as_the_webhook() {
     let site = Site::from_toml(SITE).expect("a site");
     let policy = Policy::of(&admission_policy(&site));
+    let kinds = ["Pod", "Job", "CronJob", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"];
+    let denied: usize = std::thread::scope(|scope| {
+        let compared =
+            kinds.map(|kind| scope.spawn(|| denied_as_the_webhook(&policy, &site, kind)));
+        compared.map(|kind| kind.join().expect("the same")).into_iter().sum()
+    });
+    assert!(denied > 300, "{denied}");
+}
+
+/// Compares the policy with the webhook for objects of a kind; returns how many both deny.
+fn denied_as_the_webhook(policy: &Policy, site: &Site, kind: &str) -> usize {
     let mut denied = 0;
-    for kind in ["Pod", "Job", "CronJob", "Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"] {
-        for namespace in ["default", "closed", "teaching", "off", "soft"] {
-            for limits in [
-                json!({"cpu": "4"}),
-                json!({"nvidia.com/gpu": 1}),
-                json!({"nvidia.com/gpu": "2", "memory": "64Gi"}),
-                json!({"nvidia.com/mig-1g.5gb": 1}),
-            ] {
-                for product in ["", "Tesla-T4", "NVIDIA-A100-SXM4-40GB", "NVIDIA-Any", "Radeon"] {
-                    let is_slice = limits.get("nvidia.com/mig-1g.5gb").is_some();
-                    if is_slice && !product.is_empty() {
-                        // By the product of the whole GPU the webhook finds the slice; the policy need not.
-                        continue;
-                    }
-                    for peak in ["", "4 GiB", "1000", "5000000000", "15000000000", "60000000000"] {
-                        let annotations = match peak {
-                            "" => json!({}),
-                            peak => json!({"xmem.dev/peak-bytes": peak}),
-                        };
-                        let object = object(kind, &annotations, &limits, product);
-                        let answer = policy.answer(&object, namespace);
-                        let checks = check_object(&object, namespace, &site);
-                        let refused = checks.iter().any(|check| check.action == Action::Reject);
-                        let case = format!("{kind} {namespace} {limits} {product} {peak}");
-                        assert_eq!(
-                            matches!(answer, Answer::Denied(_)),
-                            refused,
-                            "{case}: {answer:?}"
-                        );
-                        denied += usize::from(refused);
-                        if let Answer::Warned(_) = answer {
-                            assert_eq!(namespace, "soft", "{case}");
-                        }
+    for namespace in ["default", "closed", "teaching", "off", "soft"] {
+        for limits in [
+            json!({"cpu": "4"}),
+            json!({"nvidia.com/gpu": 1}),
+            json!({"nvidia.com/gpu": "2", "memory": "64Gi"}),
+            json!({"nvidia.com/mig-1g.5gb": 1}),
+        ] {
+            for product in ["", "Tesla-T4", "NVIDIA-A100-SXM4-40GB", "NVIDIA-Any", "Radeon"] {
+                let is_slice = limits.get("nvidia.com/mig-1g.5gb").is_some();
+                if is_slice && !product.is_empty() {
+                    // By the product of the whole GPU the webhook finds the slice; the policy need not.
+                    continue;
+                }
+                for peak in ["", "4 GiB", "1000", "5000000000", "15000000000", "60000000000"] {
+                    let annotations = match peak {
+                        "" => json!({}),
+                        peak => json!({"xmem.dev/peak-bytes": peak}),
+                    };
+                    let object = object(kind, &annotations, &limits, product);
+                    let answer = policy.answer(&object, namespace);
+                    let checks = check_object(&object, namespace, site);
+                    let refused = checks.iter().any(|check| check.action == Action::Reject);
+                    let case = format!("{kind} {namespace} {limits} {product} {peak}");
+                    assert_eq!(matches!(answer, Answer::Denied(_)), refused, "{case}: {answer:?}");
+                    denied += usize::from(refused);
+                    if let Answer::Warned(_) = answer {
+                        assert_eq!(namespace, "soft", "{case}");
                     }
                 }
             }
         }
     }
-    assert!(denied > 300, "{denied}");
+    denied
 }
 
 #[test]

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests read the recorded traces")]
 
 use crate::support;
+use rayon::iter::{IndexedParallelIterator as _, IntoParallelIterator as _, ParallelIterator as _};
 
 use std::path::PathBuf;
 use support::{assert_same, read_with};
@@ -29,7 +30,7 @@ fn recorded() -> Vec<(String, Vec<u8>)> {
 #[test]
 fn recorded_traces_read_the_same_by_both_readers() {
     let cuts = [(300, 2), (10_007, 4), (65_536, 3), (1 << 30, 1)];
-    for (index, (name, text)) in recorded().into_iter().enumerate() {
+    recorded().into_par_iter().enumerate().for_each(|(index, (name, text))| {
         let (expected, _) = reference::read(&text).expect("a valid trace");
         assert!(expected.memory.len() > 100, "{name} holds memory events");
         for (chunk, threads) in [(256 << 10, 1), (256 << 10, 2), cuts[index % cuts.len()]] {
@@ -43,5 +44,5 @@ fn recorded_traces_read_the_same_by_both_readers() {
         let packed = zstd::encode_all(&text[..], 1).expect("compressible");
         let (trace, _) = read_bytes(&packed, &ReadOptions::default()).expect("a valid trace");
         assert_same(&trace, &expected, &format!("{name}, compressed"));
-    }
+    });
 }

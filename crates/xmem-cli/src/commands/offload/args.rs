@@ -4,7 +4,7 @@ use crate::choice::{choice, choices};
 use crate::cudnn::CudnnArgs;
 use crate::device::PlanDeviceArgs;
 use crate::reading::ReadingArgs;
-use crate::values::{Selection, bandwidth, duration, percentage, selection};
+use crate::values::{Selection, bandwidth, duration, selection, share_above_zero};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub(crate) const SHORT_HELP: &[&str] = &[
         xmem offload trace.json.gz --device t4-16g --policy vdnn-all,dymem --placement all\n  \
         xmem offload trace.json.gz --device t4-16g --policy vdnn-dyn --capacity 6GiB\n  \
         xmem offload trace.json.gz --device t4-16g --capacity 6GiB --workspace grow\n  \
-        xmem offload trace.json.gz --policy dymem --placement gtbm --jitter 5\n  \
+        xmem offload trace.json.gz --policy dymem --placement gtbm --jitter 5%\n  \
         xmem offload trace.json.gz --device a100-40g --pcie-gbps 12 --duplex --format json\n\n\
         Durations are those of a roofline model, whose parameters the answer has; no figure is a measurement.\n\
         Exit code: 0 simulated, 2 usage error, 3 unreadable or nothing to simulate, 4 the recording is damaged."
@@ -91,9 +91,8 @@ pub(crate) struct OffloadingArgs {
     /// --capacity, or the device. A convolution with less than recorded takes 1.6 times as long
     #[arg(long, value_name = "RULE", default_value = "recorded")]
     pub(crate) workspace: WorkspaceRule,
-    /// Also run 100 steps whose tensors are larger or smaller by up to PERCENT, each by chance, and show how many need more
-    /// memory
-    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = percentage)]
+    /// Also run 100 steps whose tensors are each varied at random by up to SHARE, and show how many need more memory
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true, value_parser = share_above_zero)]
     pub(crate) jitter: Option<f64>,
     /// SuperNeurons moves blocks only where memory is short, least recently used first
     #[arg(long, requires = "capacity")]
