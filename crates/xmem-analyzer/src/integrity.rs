@@ -24,7 +24,7 @@ use crate::pairing::PairingCounts;
 use crate::program::Program;
 use crate::spans::Iteration;
 use xmem_trace::{DeviceKind, OpTable};
-use xmem_types::{Bytes, Diagnostics, Location, Severity};
+use xmem_types::{Bytes, Diagnostics, Location, Sealed, Severity};
 
 /// What a check found.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +40,8 @@ pub struct Finding {
     pub first: Option<Location>,
     /// The worst that the check can say of this recording.
     pub worst: Condition,
+    /// Whether the recording is known to be as it was written: what disagrees does so in an odd job.
+    pub is_sealed: bool,
 }
 
 /// The judgment of a recording, or of one check.
@@ -76,7 +78,12 @@ impl Finding {
     /// The judgment of this check alone.
     #[must_use]
     pub fn condition(&self) -> Condition {
-        self.check.bounds.judge(self.affected, self.checked).min(self.worst)
+        let judged = self.check.bounds.judge(self.affected, self.checked).min(self.worst);
+        match judged {
+            Condition::Damaged if self.is_sealed => Condition::Doubtful,
+            Condition::Doubtful if self.is_sealed => Condition::Intact,
+            judged => judged,
+        }
     }
 }
 
@@ -107,7 +114,8 @@ impl Integrity {
     ) {
         if checked > 0 || affected > 0 {
             let worst = Condition::Damaged;
-            self.findings.push(Finding { check, affected, checked, first, worst });
+            let is_sealed = false;
+            self.findings.push(Finding { check, affected, checked, first, worst, is_sealed });
         }
     }
 
@@ -154,6 +162,25 @@ pub(crate) fn check(subject: &Subject<'_>) -> Integrity {
         finding.worst =
             if is_of_program { subject.worst_of_program() } else { subject.worst_of_operators() };
     }
+    let sealed = subject.program.trace.evidence.sealed;
+    // The memory of a GPU is held against what PyTorch counted.
+    let first = if subject.gpu.is_some() { before } else { 0 };
+    let is_sealed = sealed == Sealed::Intact;
+    for (row, finding) in
+        integrity.findings.iter_mut().enumerate().skip(first).filter(|_| is_sealed)
+    {
+        if row < between && finding.check.name != checks::UNEQUAL_STEPS.name {
+            finding.is_sealed = true;
+        } else {
+            // Iterations that differ are a doubt about the next ones.
+            finding.worst = finding.worst.min(Condition::Doubtful);
+        }
+    }
+    integrity.add(
+        &checks::SEAL,
+        ((sealed == Sealed::Broken).into(), (sealed != Sealed::No).into()),
+        None,
+    );
     integrity
 }
 

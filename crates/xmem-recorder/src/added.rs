@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Error, ErrorKind, Read, Write};
 use std::path::Path;
 use xmem_tempfiles::TemporaryFile;
-use xmem_types::Bytes;
+use xmem_types::{Bytes, SealingWriter};
 
 /// Adds a top-level key with a value, which is JSON, to a recording: before all others, where a reader finds it
 /// before the events. The file is replaced as a whole.
@@ -18,12 +18,12 @@ pub fn add_metadata(recorded: &mut Recorded, key: &str, value: &str) -> io::Resu
     let metadata = std::fs::metadata(&path)?;
     let mut from = open(&path)?;
     let to = TemporaryFile::beside(&path, Some(metadata.permissions()))?;
-    let mut to = Encoder::by_name(&path, BufWriter::new(to))?;
+    let mut to = SealingWriter::new(Encoder::by_name(&path, BufWriter::new(to))?);
     skip_to_object(&mut from)?;
     let added = format!("{{\"{key}\":{value},\n");
     to.write_all(added.as_bytes())?;
     io::copy(&mut from, &mut to)?;
-    let file = to.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
+    let file = to.finish_copy()?.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
     let size = file.as_file().metadata()?.len();
     file.persist(&path)?;
     recorded.size = Bytes(size);

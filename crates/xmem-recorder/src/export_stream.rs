@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use xmem_types::Bytes;
+use xmem_types::{Bytes, SealingWriter};
 
 /// Bytes of one read: the capacity of a pipe.
 const CHUNK: usize = 1 << 16;
@@ -217,7 +217,7 @@ struct Copy<'a> {
     /// Metadata to add behind the brace with which the trace begins.
     added: Option<String>,
     rest: Option<Rest>,
-    to: Option<PartWriter>,
+    to: Option<SealingWriter<PartWriter>>,
     text: Bytes,
 }
 
@@ -245,7 +245,10 @@ impl<'a> Copy<'a> {
         self.outline.push(bytes).map_err(|NotATrace| ExportError::NotATrace(OTHER_CONTENT))?;
         let to = match &mut self.to {
             Some(to) => to,
-            None => self.to.insert(self.output.part().map_err(ExportError::Output)?),
+            None => {
+                let part = self.output.part().map_err(ExportError::Output)?;
+                self.to.insert(SealingWriter::new(part))
+            }
         };
         let mut text = self.files.push(&self.name.push(bytes));
         if self.added.is_some()
@@ -269,11 +272,12 @@ impl<'a> Copy<'a> {
         if !self.outline.has_events() {
             return Err(ExportError::NoEvents);
         }
+        let has_end = self.outline.has_end();
+        let to = to.finish(has_end).map_err(ExportError::Output)?;
         let file =
             to.finish().and_then(|to| to.into_inner().map_err(io::IntoInnerError::into_error));
         let file = file.map_err(ExportError::Output)?;
         let size = Bytes(file.as_file().metadata().map_err(ExportError::Output)?.len());
-        let has_end = self.outline.has_end();
         let mut facts = self.outline.facts();
         let rest = self.rest.map(|rest| {
             let recorded = RecordedRest { steps: rest.steps(), end: rest.ended() };

@@ -5,7 +5,7 @@ use crate::parse::Chunk;
 use crate::scan::{Input, MAX_DEPTH, Scanner, Stop, is_record_start};
 use crate::source::Text;
 use crate::{ReadError, ReadOptions};
-use xmem_types::{Diagnostics, Location, Severity};
+use xmem_types::{Diagnostics, Location, Seal, Sealed, Severity};
 
 /// Bytes of white space before the first bracket beyond which the input is not a trace.
 const LEADING_SPACE_LIMIT: u64 = 1 << 20;
@@ -52,6 +52,7 @@ pub(crate) struct Document<'a> {
     scanned: usize,
     chunk: usize,
     event_limit: usize,
+    seal: Seal,
     pub(crate) header: TraceHeader,
     pub(crate) diagnostics: Diagnostics,
 }
@@ -76,6 +77,7 @@ impl<'a> Document<'a> {
             scanned: 0,
             chunk: bytes(options.chunk).clamp(64, 1 << 30),
             event_limit: bytes(options.event_limit).clamp(64, 1 << 30),
+            seal: Seal::default(),
             header: TraceHeader::default(),
             diagnostics: Diagnostics::default(),
         }
@@ -84,6 +86,11 @@ impl<'a> Document<'a> {
     /// Returns whether the file is a list of events without an object around it.
     pub(crate) fn is_bare_list(&self) -> bool {
         self.bare_list
+    }
+
+    /// What the seal of the recording says; known when the document is over.
+    pub(crate) fn sealed(&self) -> Sealed {
+        self.seal.clone().check()
     }
 
     /// The next run of events; `spare` is a buffer to read into. `None` when the document is over.
@@ -119,6 +126,7 @@ impl<'a> Document<'a> {
             self.buffer.resize(size.max(self.filled + 1), 0);
         }
         let length = self.text.read(&mut self.buffer[self.filled..])?;
+        self.seal.push(&self.buffer[self.filled..self.filled + length]);
         self.filled += length;
         self.ended = length == 0;
         Ok(!self.ended)
@@ -427,7 +435,13 @@ impl<'a> Document<'a> {
     fn done(&mut self) -> Result<(), ReadError> {
         self.state = State::Done;
         if let Text::Inflated { .. } = self.text {
-            while self.text.read(&mut self.buffer)? > 0 {}
+            loop {
+                let length = self.text.read(&mut self.buffer)?;
+                if length == 0 {
+                    break;
+                }
+                self.seal.push(&self.buffer[..length]);
+            }
             if self.text.truncated() {
                 self.report_truncated();
             }

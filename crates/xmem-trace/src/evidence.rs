@@ -1,9 +1,13 @@
 //! What the events say about whether the file is whole, beyond what the columns keep.
 
+use xmem_types::Sealed;
+
 /// Counts over the events of a file, for judging its integrity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Evidence {
+    /// What the seal of the recording says.
+    pub sealed: Sealed,
     /// `Ev Idx` of operators and annotations.
     pub ops: IndexRun,
     /// `Ev Idx` of memory events.

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use std::io::{self, Write};
 use std::path::Path;
 use thiserror::Error;
+use xmem_types::{SEAL_KEY, Sealed, SealingWriter};
 
 /// The changes.
 pub trait Rewrite {
@@ -77,10 +78,12 @@ fn copy(
     to: &mut dyn Write,
 ) -> Result<RewriteSummary, RewriteError> {
     let mut failed = None;
+    let mut is_sealed = false;
+    let mut to = SealingWriter::new(to);
     let summary = with_text(bytes, input, options, |text| {
         let mut document = Document::new(text, input, options);
         let mut copy =
-            Copy { rewrite, to, written: Vec::new(), summary: RewriteSummary::default() };
+            Copy { rewrite, to: &mut to, written: Vec::new(), summary: RewriteSummary::default() };
         let mut is_first = true;
         while let Some(chunk) = document.next_chunk(Vec::new)? {
             let written = if is_first { copy.begin(&document.header) } else { Ok(()) };
@@ -94,8 +97,11 @@ fn copy(
         if let Err(error) = begun.and_then(|()| copy.finish(&document.header)) {
             failed = Some(error);
         }
+        is_sealed = document.sealed() == Sealed::Intact;
         Ok(copy.summary)
     })?;
+    let finished = to.finish(is_sealed);
+    failed = failed.or(finished.err());
     match failed {
         Some(error) => Err(RewriteError::Write(error)),
         None => Ok(summary),
@@ -154,7 +160,7 @@ impl Copy<'_> {
             self.value(key, Some(text), before, after)?;
         }
         for (key, text) in &header.extra {
-            if !self.written.contains(key) {
+            if !self.written.contains(key) && key != SEAL_KEY {
                 let value = self.rewrite.value(key, text);
                 self.value(key, value, before, after)?;
             }
@@ -264,6 +270,26 @@ mod tests {
             }
         "#]]
         .assert_eq(&text);
+    }
+
+    #[test]
+    fn the_changed_copy_of_a_sealed_recording_is_sealed() {
+        let text = "{\"secret\": 1, \"traceEvents\": [{\"name\": \"a\"}],\n\"traceName\": \"t\"}\n";
+        let mut to = SealingWriter::new(Vec::new());
+        to.write_all(text.as_bytes()).expect("written");
+        let sealed = String::from_utf8(to.finish(true).expect("written")).expect("text");
+        let sealed_of = |text: &str| {
+            let read = crate::read_bytes(text.as_bytes(), &ReadOptions::default());
+            read.expect("a trace").0.evidence.sealed
+        };
+        let changed = sealed.replace("\"a\"", "\"c\"");
+        for (text, expected) in
+            [(text, Sealed::No), (&sealed, Sealed::Intact), (&changed, Sealed::No)]
+        {
+            let (copy, _) = copied(text);
+            assert!(!copy.contains("secret"), "{copy}");
+            assert_eq!(sealed_of(&copy), expected, "{copy}");
+        }
     }
 
     #[test]

@@ -77,6 +77,8 @@ macro_rules! checks {
 }
 
 checks! {
+    SEAL: "broken-seal", Bounds::None, "the length and a checksum of the text, written by the recorder",
+        "the recording was changed after it was written";
     TRUNCATED: "cut-off", Bounds::None, EXACT,
         "the file ends before its event list does";
     DROPPED: "dropped-events", Bounds::None, EXACT,

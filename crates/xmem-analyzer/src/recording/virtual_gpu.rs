@@ -231,8 +231,7 @@ impl Assumed {
             "nonzero" => format!("{percent} % of the elements are taken for nonzero"),
             "unique" => format!("{percent} % of the elements are taken for distinct"),
             "routing" if percent == 0.0 => {
-                "the largest elements are taken to be spread evenly, as tokens over experts"
-                    .to_owned()
+                "each place is taken to have the largest element equally often".to_owned()
             }
             "routing" => format!(
                 "{percent} % of the rows are taken to have the largest elements in the same places"

@@ -6,7 +6,7 @@ use serde_json::json;
 use xmem_analyzer::integrity::{Condition, Finding};
 use xmem_analyzer::recording::TensorKind;
 use xmem_analyzer::{Block, Phase, Profile, Residency, Role, TransferKind};
-use xmem_types::{Addr, Bytes, Severity};
+use xmem_types::{Addr, Bytes, Sealed, Severity};
 
 fn block(p: &Profile, tensor: Tensor) -> &Block {
     p.blocks.iter().find(|b| b.address == Addr(tensor.address)).expect("a block of the trace")
@@ -109,8 +109,9 @@ fn iterations_end_where_they_are_marked() {
 }
 
 /// Iterations with these numbers of optimizer steps, each over layers of its own.
-fn iterations_with_steps(steps: &[usize]) -> (Profile, xmem_types::Diagnostics) {
+fn iterations_with_steps(steps: &[usize], sealed: Sealed) -> (Profile, xmem_types::Diagnostics) {
     let mut r = Recorder::new(Detail::Everything);
+    r.trace.evidence.sealed = sealed;
     let nets = [layers(&mut r, &[100]), layers(&mut r, &[200])];
     for (iteration, &count) in steps.iter().enumerate() {
         for step_of_iteration in 0..count {
@@ -146,6 +147,29 @@ fn operators_on_fake_tensors_have_no_memory_that_is_missing() {
 }
 
 #[test]
+fn what_disagrees_in_a_sealed_recording_is_odd_and_no_damage() {
+    let rows = [
+        (Sealed::No, Condition::Damaged, Condition::Damaged),
+        (Sealed::Intact, Condition::Doubtful, Condition::Doubtful),
+        (Sealed::Broken, Condition::Damaged, Condition::Damaged),
+    ];
+    for (sealed, of_check, of_recording) in rows {
+        let mut r = Recorder::new(Detail::Everything);
+        r.op("aten::gelu", &[800], |r| {
+            r.op("PythonSubclass", &[800], |r| r.op("aten::gelu", &[800], |_| {}));
+        });
+        r.trace.evidence.sealed = sealed;
+        let (p, notes) = done(r);
+        let finding = p.integrity.findings().iter().find(|f| f.check.name == "missing-outputs");
+        assert_eq!(finding.map(Finding::condition), Some(of_check), "{sealed:?}");
+        assert_eq!(p.integrity.condition(), of_recording, "{sealed:?}");
+        assert_eq!(notes.get("broken-seal").is_some(), sealed == Sealed::Broken, "{notes:?}");
+    }
+    let (intact, _) = iterations_with_steps(&[1, 2, 3], Sealed::Intact);
+    assert_eq!(intact.integrity.condition(), Condition::Doubtful, "the loop may be longer");
+}
+
+#[test]
 fn iterations_with_unequal_numbers_of_steps_are_a_doubt() {
     for (steps, is_doubt) in [
         (&[2, 2, 2][..], false),
@@ -155,7 +179,7 @@ fn iterations_with_unequal_numbers_of_steps_are_a_doubt() {
         (&[7, 1, 1], true),
         (&[1, 2, 3], true),
     ] {
-        let (p, notes) = iterations_with_steps(steps);
+        let (p, notes) = iterations_with_steps(steps, Sealed::No);
         assert_eq!(p.iterations.len(), steps.len(), "{steps:?}");
         assert_eq!(notes.get("unequal-steps").is_some(), is_doubt, "{steps:?}: {notes:?}");
         let finding = p.integrity.findings().iter().find(|f| f.check.name == "unequal-steps");

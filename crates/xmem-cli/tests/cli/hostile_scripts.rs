@@ -1,7 +1,7 @@
 //! `xmem profile` on scripts that attack it, or that break it by accident.
 
 use crate::left_behind::after;
-use crate::profile::{flat, folder, inflated, new_files, profile, trace};
+use crate::profile::{flat, folder, new_files, profile, trace, unsealed};
 use crate::shell::Ran;
 use std::process::Command;
 
@@ -161,7 +161,7 @@ fn of_a_trace_and_other_content_the_trace_is_kept() {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let text = flat(&ran);
     assert!(text.contains("exported a symbolic link instead of a trace: ignored"), "{text}");
-    assert_eq!(inflated(&folder, "trace.json.zst"), trace());
+    assert_eq!(unsealed(&folder, "trace.json.zst"), trace());
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn nothing_in_the_control_pipe_makes_xmem_wait() {
                     folder(&format!("{write}{attack}\nsay('note', text='x')\nstart(3)\nexport()"));
                 let ran = profile(&folder, &["--timeout", "5m"]);
                 assert_eq!(ran.code, 0, "{attack}: {}", ran.stderr);
-                assert_eq!(inflated(&folder, "trace.json.zst"), trace(), "{attack}");
+                assert_eq!(unsealed(&folder, "trace.json.zst"), trace(), "{attack}");
             });
         }
     });
@@ -224,7 +224,7 @@ fn a_process_that_holds_the_trace_open_does_not_delay_it() {
     let folder = folder(script);
     let ran = profile(&folder, &[]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert_eq!(inflated(&folder, "trace.json.zst"), trace());
+    assert_eq!(unsealed(&folder, "trace.json.zst"), trace());
 }
 
 #[test]

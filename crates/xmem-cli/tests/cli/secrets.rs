@@ -1,7 +1,7 @@
 //! What must not be in a trace that is shared, nor in what is said about it.
 
 use crate::job::Folder;
-use crate::profile::{folder, inflated, profile};
+use crate::profile::{folder, inflated, profile, unsealed};
 use crate::recorded::trace;
 use crate::shell::xmem;
 use serde_json::Value;
@@ -93,5 +93,5 @@ fn the_folder_of_a_python_file_outside_of_the_search_path_was_in_the_trace() {
     let ran = profile(&folder, &[]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let expected = trace.replace("/home/user-9d2a/lib/", "");
-    assert_eq!(inflated(&folder, "trace.json.zst"), expected);
+    assert_eq!(unsealed(&folder, "trace.json.zst"), expected);
 }

@@ -4,4 +4,5 @@ mod broken;
 mod differential;
 mod quirks;
 mod random;
+mod sealed;
 mod support;
