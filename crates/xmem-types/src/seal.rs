@@ -147,11 +147,15 @@ mod tests {
     use super::*;
 
     fn sealed(text: &str, part: usize) -> String {
+        written(text, part, true)
+    }
+
+    fn written(text: &str, part: usize, is_whole: bool) -> String {
         let mut writer = SealingWriter::new(Vec::new());
         for part in text.as_bytes().chunks(part) {
             writer.write_all(part).expect("written");
         }
-        String::from_utf8(writer.finish(true).expect("written")).expect("text")
+        String::from_utf8(writer.finish(is_whole).expect("written")).expect("text")
     }
 
     fn check(text: &[u8], part: usize) -> Sealed {
@@ -172,7 +176,7 @@ mod tests {
         let expected = sealed(&text(), 1 << 20);
         assert!(
             expected.ends_with(
-                "\"end\": 1,\n\"xmem_seal\": {\"bytes\": 946, \"crc32\": \"9f60c43e\"}}\n"
+                "\"end\": 1,\n\"xmem_seal\": {\"bytes\": 1248, \"crc32\": \"01b5a37c\"}}\n"
             ),
             "{expected}"
         );
@@ -202,8 +206,13 @@ mod tests {
 
     #[test]
     fn what_is_not_whole_has_no_seal() {
-        for text in ["{\"traceEvents\": [{}", "{\"traceEvents\": [", ""] {
-            assert_eq!(sealed(text, 3), text);
+        for (text, is_whole) in [
+            ("{\"traceEvents\": [{}", false),
+            ("{\"traceEvents\": [", true),
+            ("{\"traceEvents\": []}\n", false),
+            ("", true),
+        ] {
+            assert_eq!(written(text, 3, is_whole), text);
             assert_eq!(check(text.as_bytes(), 3), Sealed::No);
         }
     }
