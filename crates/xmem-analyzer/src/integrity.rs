@@ -163,24 +163,20 @@ pub(crate) fn check(subject: &Subject<'_>) -> Integrity {
             if is_of_program { subject.worst_of_program() } else { subject.worst_of_operators() };
     }
     let sealed = subject.program.trace.evidence.sealed;
-    // The memory of a GPU is held against what PyTorch counted.
-    let first = if subject.gpu.is_some() { before } else { 0 };
-    let is_sealed = sealed == Sealed::Intact;
-    for (row, finding) in
-        integrity.findings.iter_mut().enumerate().skip(first).filter(|_| is_sealed)
-    {
-        if row < between && finding.check.name != checks::UNEQUAL_STEPS.name {
-            finding.is_sealed = true;
-        } else {
-            // Iterations that differ are a doubt about the next ones.
+    if sealed == Sealed::Intact {
+        // The memory of a GPU is held against what PyTorch counted.
+        let first = if subject.gpu.is_some() { before } else { 0 };
+        let (odd, of_iterations) = integrity.findings[first..].split_at_mut(between - first);
+        for finding in odd {
+            finding.is_sealed = finding.check.name != checks::UNEQUAL_STEPS.name;
+        }
+        // Iterations that differ are a doubt about the next ones.
+        for finding in of_iterations {
             finding.worst = finding.worst.min(Condition::Doubtful);
         }
     }
-    integrity.add(
-        &checks::SEAL,
-        ((sealed == Sealed::Broken).into(), (sealed != Sealed::No).into()),
-        None,
-    );
+    let broken = u64::from(sealed == Sealed::Broken);
+    integrity.add(&checks::SEAL, (broken, u64::from(sealed != Sealed::No)), None);
     integrity
 }
 

@@ -125,11 +125,17 @@ impl<'a> Document<'a> {
             let size = (self.filled * 2).min(most).max(self.buffer_size());
             self.buffer.resize(size.max(self.filled + 1), 0);
         }
-        let length = self.text.read(&mut self.buffer[self.filled..])?;
-        self.seal.push(&self.buffer[self.filled..self.filled + length]);
+        let length = self.read_to(self.filled)?;
         self.filled += length;
         self.ended = length == 0;
         Ok(!self.ended)
+    }
+
+    /// Reads text into the buffer from there on; returns how much there was.
+    fn read_to(&mut self, from: usize) -> Result<usize, ReadError> {
+        let length = self.text.read(&mut self.buffer[from..])?;
+        self.seal.push(&self.buffer[from..from + length]);
+        Ok(length)
     }
 
     /// Room for a chunk and the beginning of what follows; less for huge chunks, which grow.
@@ -435,13 +441,7 @@ impl<'a> Document<'a> {
     fn done(&mut self) -> Result<(), ReadError> {
         self.state = State::Done;
         if let Text::Inflated { .. } = self.text {
-            loop {
-                let length = self.text.read(&mut self.buffer)?;
-                if length == 0 {
-                    break;
-                }
-                self.seal.push(&self.buffer[..length]);
-            }
+            while self.read_to(0)? > 0 {}
             if self.text.truncated() {
                 self.report_truncated();
             }

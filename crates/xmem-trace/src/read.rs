@@ -160,10 +160,9 @@ fn read_text(
             reason: "a list without events".to_owned(),
         });
     }
-    let sealed = document.sealed();
+    merged.columns.evidence.sealed = document.sealed();
     let mut diagnostics = document.diagnostics;
     diagnostics.extend(merged.diagnostics);
-    merged.columns.evidence.sealed = sealed;
     let trace = finish(merged.columns, document.header, &mut diagnostics);
     Ok((trace, diagnostics))
 }

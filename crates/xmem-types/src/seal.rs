@@ -1,7 +1,7 @@
 //! The seal of a recording: the length and a checksum of its text, in the last line.
 //!
-//! It tells a file that was damaged on its way from one that holds odd events because the job was odd. It is no protection
-//! from anybody who writes a seal.
+//! It distinguishes a damaged file from an intact one whose events are unusual because the job is. It does not protect
+//! against deliberate changes: anybody can write a seal.
 
 use crc32fast::Hasher;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ const TAIL: usize = 256;
 /// What the seal says of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Sealed {
-    /// There is none.
+    /// The text has no seal.
     #[default]
     No,
     /// The text is as it was sealed.
@@ -36,30 +36,28 @@ pub struct Seal {
 }
 
 impl Seal {
-    /// Takes the next part of the text and gives what is in front of the bytes that are kept.
-    fn take(&mut self, part: &[u8]) -> Vec<u8> {
-        self.tail.extend_from_slice(part);
-        let before = self.tail.len().saturating_sub(TAIL);
-        let passed: Vec<u8> = self.tail.drain(..before).collect();
-        self.add(&passed);
-        passed
+    /// Takes the next part of the text.
+    pub fn push(&mut self, part: &[u8]) {
+        self.pass(part, &mut io::sink()).expect("nothing is written");
+    }
+
+    /// Takes the next part of the text, and writes what is in front of the bytes that are kept.
+    fn pass(&mut self, part: &[u8], to: &mut impl Write) -> io::Result<()> {
+        let passed = (self.tail.len() + part.len()).saturating_sub(TAIL);
+        let of_tail = passed.min(self.tail.len());
+        let (before, kept) = part.split_at(passed - of_tail);
+        let tail: Vec<u8> = self.tail.drain(..of_tail).collect();
+        for text in [&tail, before] {
+            self.add(text);
+            to.write_all(text)?;
+        }
+        self.tail.extend_from_slice(kept);
+        Ok(())
     }
 
     fn add(&mut self, text: &[u8]) {
         self.hasher.update(text);
         self.length += text.len() as u64;
-    }
-
-    /// Takes the next part of the text.
-    pub fn push(&mut self, part: &[u8]) {
-        if part.len() >= TAIL {
-            let (before, tail) = part.split_at(part.len() - TAIL);
-            let kept = std::mem::replace(&mut self.tail, tail.to_vec());
-            self.add(&kept);
-            self.add(before);
-        } else {
-            self.take(part);
-        }
     }
 
     /// What the seal at the end of the text says.
@@ -132,8 +130,7 @@ impl<W: Write> SealingWriter<W> {
 
 impl<W: Write> Write for SealingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let passed = self.seal.take(bytes);
-        self.to.write_all(&passed)?;
+        self.seal.pass(bytes, &mut self.to)?;
         Ok(bytes.len())
     }
 

@@ -220,7 +220,7 @@ impl ProfileArgs {
         }
     }
 
-    /// How long the script goes on after them; none where it is recorded more than once.
+    /// How long the script may run after the recorded iterations; none if it is recorded more than once.
     pub(crate) fn rest(&self) -> Option<Duration> {
         let is_one_rank = matches!(&self.rank, RankChoice::These(ranks) if ranks.len() == 1);
         let is_single = self.vary.is_none() && !self.run_ahead && is_one_rank;

@@ -33,8 +33,7 @@ def is_wanted():
 
 
 def goes_on(lengths_vary):
-    """Handles a step of an optimizer, from the last one of the recorded iterations on; returns whether the script goes on, as
-    there is something left to see."""
+    """Handles the last step of the recorded iterations, and each later one; returns whether there is something left to record."""
     is_wanted = lengths_vary or _is_to_be_seen()
     if _abridged.runs:
         _abridged.steps += 1

@@ -19,8 +19,8 @@ def tensors(torch, value, depth=MAX_DEPTH):
 
 
 def length(torch, found):
-    """The length of the sequences of a batch, of which these are the tensors: the last dimension of its first integers of two dimensions or more (tokens),
-    else the second of three dimensions; None if no tensor has it."""
+    """The length of the sequences of a batch with these tensors: the last dimension of its first integers of two dimensions or
+    more (tokens), else the second of three dimensions; None if no tensor has it."""
     whole = (torch.int64, torch.int32)
     tokens = (tensor.shape[-1] for tensor in found if tensor.dim() >= 2 and tensor.dtype in whole)
     features = (tensor.shape[1] for tensor in found if tensor.dim() == 3)

@@ -82,7 +82,7 @@ def is_in_first_pass():
 
 
 def is_behind_iterations():
-    """Returns whether the script goes on behind the recorded iterations, where batches may be left out."""
+    """Returns whether the recorded iterations are complete and the script still runs: batches may be left out."""
     return rest.is_running() or abridged.is_running()
 
 

@@ -21,7 +21,7 @@ _rest = _Rest()
 
 
 def is_wanted():
-    """Returns whether the script goes on after the recorded iterations without the profiler."""
+    """Returns whether the rest of the script is to be recorded without the profiler."""
     return run.goes_on() and engine.is_virtual()
 
 
