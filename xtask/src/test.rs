@@ -38,7 +38,9 @@ impl Step {
                 let lints = ["clippy", "--workspace", "--all-targets", "--locked", FEATURES];
                 cargo(&[&lints[..], &["--", "-D", "warnings"]].concat())
             }),
-            Self::Tests => step("tests", || cargo(&["test", "--workspace", "--locked", FEATURES])),
+            Self::Tests => step("tests", || {
+                cargo(&["test", "--workspace", "--locked", "--no-fail-fast", FEATURES])
+            }),
             Self::Docs => docs::run(),
         }
     }

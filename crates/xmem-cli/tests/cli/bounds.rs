@@ -165,14 +165,9 @@ fn where_no_thread_may_be_started_a_good_file_is_read_without() {
         return;
     }
     let folder = Folder::empty();
-    let put = |name: &str, from: &str, mode: u32| {
-        std::fs::copy(from, folder.path(name)).expect("copied");
-        let mode = std::fs::Permissions::from_mode(mode);
-        std::fs::set_permissions(folder.path(name), mode).expect("allowed");
-        folder.path(name)
-    };
-    let program = put("xmem", env!("CARGO_BIN_EXE_xmem"), 0o755);
-    let trace = put("trace.json.zst", &recorded::trace("mlp_adam"), 0o644);
+    folder.install(env!("CARGO_BIN_EXE_xmem"), "xmem");
+    folder.install(&recorded::trace("mlp_adam"), "trace.json.zst");
+    let [program, trace] = ["xmem", "trace.json.zst"].map(|name| folder.path(name));
     let all = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(folder.path("."), all).expect("allowed");
     let usual = xmem(["replay", &trace, "-d", "t4-16g"]);

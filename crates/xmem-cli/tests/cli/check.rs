@@ -419,16 +419,13 @@ fn sorted(page: &str) -> String {
 #[cfg(unix)]
 #[test]
 fn submit_checks_and_then_runs_the_command_as_it_was_given() {
-    use std::os::unix::fs::PermissionsExt as _;
     let place = Place::new();
     let trace = std::fs::read(recorded::trace("vgg11_adagrad")).expect("recorded");
     place.0.put("trace.json.zst", &trace);
     place.0.put("job.sh", b"#SBATCH --gres=gpu:v100:1\n#XMEM --trace trace.json.zst\n");
     for program in ["sbatch", "srun"] {
-        let path = format!("bin/{program}");
-        place.0.put(&path, b"#!/bin/sh\necho ran \"$(basename $0)\" \"$@\"\nexit 7\n");
-        let executable = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(place.0.path(&path), executable).expect("set");
+        let script = "#!/bin/sh\necho ran \"$(basename $0)\" \"$@\"\nexit 7\n";
+        place.0.put_program(&format!("bin/{program}"), script);
     }
     let path = format!("{}:{}", place.0.path("bin"), std::env::var("PATH").expect("a path"));
     let rows: [(&[&str], bool, &str); 7] = [

@@ -118,8 +118,7 @@ fn no_variable_changes_the_answers_of_a_fixed_source() {
     folder.put(LIBRARY, b"?");
     let started = folder.path("started");
     for program in ["xmem", "python3"] {
-        folder.put(program, format!("#!/bin/sh\ntouch '{started}'\n").as_bytes());
-        set_mode(folder.path(program), 0o755);
+        folder.put_program(program, &format!("#!/bin/sh\ntouch '{started}'\n"));
     }
     let lies = folder.path("lies");
     let answers = format!("{}/../../traces/cudnn", env!("CARGO_MANIFEST_DIR"));

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::process::Command;
 use tempfile::TempDir;
 
 const MIB: i64 = 1 << 20;
@@ -160,6 +161,22 @@ impl Folder {
         let path = self.0.path().join(name);
         std::fs::create_dir_all(path.parent().expect("in the folder")).expect("made");
         std::fs::write(path, content).expect("written");
+    }
+
+    /// Puts a script there that can be run.
+    pub(crate) fn put_program(&self, name: &str, script: &str) {
+        let source = format!("{name}.sh");
+        self.put(&source, script.as_bytes());
+        self.install(&self.path(&source), name);
+        std::fs::remove_file(self.0.path().join(source)).expect("removed");
+    }
+
+    /// Copies a program there. Another process does it: what a test starts at the same time would inherit the file
+    /// that is written, and Linux runs no program that is open for writing ("Text file busy").
+    pub(crate) fn install(&self, program: &str, name: &str) {
+        let mut install = Command::new("install");
+        install.args(["-m", "755", program, &self.path(name)]);
+        assert!(install.status().expect("it runs").success(), "{install:?}");
     }
 
     pub(crate) fn path(&self, name: &str) -> String {

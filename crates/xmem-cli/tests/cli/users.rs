@@ -28,7 +28,7 @@ impl Installed {
         let program = folder.path("xmem");
         let built = env!("CARGO_BIN_EXE_xmem");
         if fs::hard_link(built, &program).is_err() {
-            fs::copy(built, &program).expect("copied");
+            folder.install(built, "xmem");
         }
         folder.put("trace.json.zst", &fs::read(trace).expect("a trace"));
         set_mode(folder.path(""), 0o755);
