@@ -25,7 +25,7 @@ pub enum WithheldReason {
     NoIteration,
     /// The recorded script put nothing on a GPU.
     NothingOnGpu,
-    /// Sizes follow from values that were assumed without bounds.
+    /// Sizes follow from values that were assumed without bounds, or the job does not fit with their upper bounds.
     AssumedSizes,
     /// A memory snapshot has no history, or one that begins after the job did: the job needs at least what the snapshot
     /// shows, which fits.

@@ -100,12 +100,20 @@ impl VirtualGpu {
         (self.reads, self.assumed, self.log) = (reads, assumed, log);
     }
 
-    /// Returns whether memory depends on what was assumed and has no range: sizes, or workspaces that are
+    /// Returns whether memory depends on what was assumed and has no bounds: sizes, or workspaces that are
     /// missing.
     #[must_use]
     pub fn is_assumed(&self) -> bool {
-        (!self.assumed.is_empty() && self.other_peaks.is_none())
+        let has_bounds = |assumed: &Assumed| self.other_peaks.is_some() || assumed.is_upper_bound();
+        !self.assumed.iter().all(has_bounds)
             || self.log.iter().any(|entry| matches!(entry.kind.as_str(), "cudnn" | "estimate"))
+    }
+
+    /// Returns whether sizes that nobody has bounded were taken for the largest possible: the job needs no more memory than
+    /// was recorded, and may need less.
+    #[must_use]
+    pub fn is_upper_bound(&self) -> bool {
+        self.assumed.iter().any(Assumed::is_upper_bound)
     }
 
     /// Peaks of allocated and of reserved memory that PyTorch counted (`torch.cuda.memory_stats`).
@@ -130,11 +138,11 @@ impl VirtualGpu {
         self.run_ahead_peaks.map(|peaks| (Bytes(peaks.allocated), Bytes(peaks.reserved)))
     }
 
-    /// Reports what a user of the answer should know. Sizes that follow from values which nobody has bounded
-    /// withhold the verdict.
+    /// Reports what a user of the answer should know. Sizes that follow from values and have no bounds withhold the
+    /// verdict.
     pub(crate) fn report(&self, notes: &mut Diagnostics) {
         for assumed in &self.assumed {
-            if assumed.bounded {
+            if assumed.bounded || assumed.is_upper_bound() {
                 notes.report_many(
                     "assumed-sizes",
                     Severity::Warning,
@@ -218,6 +226,12 @@ impl VirtualGpu {
 }
 
 impl Assumed {
+    /// Returns whether nobody has bounded the size, and it was taken for the largest possible.
+    fn is_upper_bound(&self) -> bool {
+        let grows_with_share = matches!(self.assumption.as_deref(), Some("nonzero" | "unique"));
+        grows_with_share && !self.bounded && self.share.is_some_and(|share| share >= 1.0)
+    }
+
     fn sentence(&self) -> String {
         let head = format!(
             "what {} gives decides sizes, and depends on values that a virtual GPU does not compute",
@@ -240,6 +254,10 @@ impl Assumed {
         };
         let advice = if self.bounded {
             String::new()
+        } else if self.is_upper_bound() {
+            format!(
+                ", the most that there can be; `xmem profile --assume {name}=LOW..HIGH` gives the answer a range"
+            )
         } else {
             format!("; `xmem profile --assume {name}=LOW..HIGH` gives the answer a range")
         };
@@ -259,6 +277,7 @@ mod tests {
         assert_eq!(with.lowest_peaks(), Some((Bytes(5), Bytes(9))));
         assert!(!with.is_assumed(), "the range says it");
         assert_eq!(facts(&format!("{{{assumed}}}")).lowest_peaks(), None);
+        assert!(!with.is_upper_bound(), "the user bounded it");
         let unused = facts(r#"{"other_peaks":{"allocated":5,"reserved":9}}"#);
         assert_eq!(unused.lowest_peaks(), None, "no size followed from an assumption");
     }
@@ -282,7 +301,7 @@ mod tests {
 
     #[test]
     fn what_memory_depends_on_is_told_from_what_is_only_unknown() {
-        let rows: [(&str, bool, &[&str]); 10] = [
+        let rows: [(&str, bool, &[&str]); 11] = [
             ("{}", false, &[]),
             (r#"{"reads":[{"purpose":"value","place":"t.py:3","times":3}]}"#, false, &[]),
             (
@@ -298,6 +317,11 @@ mod tests {
             (r#"{"compiles":true}"#, false, &["compiled"]),
             (
                 r#"{"assumed":[{"operator":"aten::nonzero","assumption":"nonzero","share":1,"bounded":false}]}"#,
+                false,
+                &["assumed-sizes"],
+            ),
+            (
+                r#"{"assumed":[{"operator":"aten::topk","assumption":"routing","share":0,"bounded":false}]}"#,
                 true,
                 &["assumed-sizes withheld"],
             ),

@@ -149,6 +149,33 @@ fn what_a_recording_of_a_virtual_gpu_says_twice_is_a_note_only() {
     }
 }
 
+/// An upper bound that fits was no verdict.
+#[test]
+fn sizes_that_were_taken_for_the_largest_possible_had_no_verdict_though_they_fit() {
+    let mut trace = trace("traces/networks/alexnet.json.zst");
+    let needed = of_trace(&trace).memory.peak.allocated;
+    let small = Estimate::builder(Device::custom(needed - Bytes(1))).build();
+    for (assumption, share, fits, small_fits) in [
+        ("nonzero", 1.0, Verdict::Fits, Verdict::Withheld),
+        ("unique", 1.0, Verdict::Fits, Verdict::Withheld),
+        ("unique", 0.5, Verdict::Withheld, Verdict::Withheld),
+        ("routing", 1.0, Verdict::Withheld, Verdict::Withheld),
+    ] {
+        trace["xmem_recording"]["virtual_gpu"]["assumed"] = serde_json::json!([{
+            "operator": "aten::x", "assumption": assumption, "share": share, "bounded": false, "times": 3,
+        }]);
+        let answer = of_trace(&trace);
+        assert_eq!(answer.verdict, fits, "{assumption} {share}: {:?}", codes(&answer));
+        assert!(answer.memory.range.confidence <= Confidence::Likely, "{assumption} {share}");
+        let bytes = trace.to_string().into_bytes();
+        assert_eq!(
+            small.bytes(&bytes).expect("an answer").verdict,
+            small_fits,
+            "{assumption} {share}"
+        );
+    }
+}
+
 #[test]
 fn reserved_memory_that_contradicts_the_events_of_a_gpu_is_a_note_only() {
     for path in OF_GPUS {
