@@ -25,7 +25,7 @@ pub(crate) const TEXT: &str = "vgpu_text";
 const PREFIX: &str = "vgpu_";
 
 /// Functions that are not CUDA's.
-const OWN: [&str; 4] = ["drop_c_calls", "iteration", "text", "unimplemented"];
+const OWN: [&str; 4] = ["drop_calls", "iteration", "text", "unimplemented"];
 
 static FUNCTIONS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
     let library = LIBRARY.map(Cursor::new).and_then(|file| Library::read(file).ok());

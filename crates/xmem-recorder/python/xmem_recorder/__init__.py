@@ -16,6 +16,8 @@ The modules that all of them use:
 - `engine`: the choice of the CPU or a virtual GPU;
 - `profilers`: torch's profiler, and those of the script;
 - `imports`, `patching`: callbacks for the import of modules, and wrappers of functions;
+- `compiler`: the import of torch's compiler, which few scripts need;
+- `stacks`: what the profiler's Python stacks leave out;
 - `errors`: what is told of an exception;
 - `shadows`, `users`: files of the user's that hide torch, and a script that becomes another user.
 
@@ -28,7 +30,7 @@ errors of the wrapped function wherever no CUDA device is meant.
 
 import os
 
-from . import engine, imports, session, shadows, users
+from . import compiler, engine, imports, session, shadows, users
 from .isolation import hubs, network, raw_calls, trackers, writes
 from .ranks import launchers
 from .weights import mapping, pretrained
@@ -48,6 +50,7 @@ def start(folder):
     launchers.start()
     mapping.watch()
     pretrained.watch()
+    compiler.defer()
     imports.when_imported("torch", _torch_found, _torch_imported, shadows.torch_failed)
 
 

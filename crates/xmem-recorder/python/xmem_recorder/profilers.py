@@ -3,8 +3,8 @@
 import sys
 import warnings
 
-from . import errors, session
-from .virtual import library
+from . import compiler, engine, errors, session, stacks
+from .virtual import calls, library
 
 # Actions of a schedule in which a trace is recorded, and the one after which it is ready.
 RECORD = "RECORD"
@@ -86,27 +86,46 @@ def install(torch):
     torch.autograd.profiler.emit_nvtx = Inactive
 
 
-def start(torch, stacks):
+def start(torch, with_stacks):
     """Starts torch's profiler on this thread."""
     options = {
         "activities": [torch.profiler.ProfilerActivity.CPU],
         "profile_memory": True,
         "record_shapes": True,
-        "with_stack": stacks,
+        "with_stack": with_stacks,
     }
     # The events are exported before a second cycle can clear them. (`acc_events=True` also silences
     # this, but stopping then takes seconds.)
     warnings.filterwarnings("ignore", message=".*Profiler clears events")
     profiler = _real[0](**options)
+    is_read = calls.reader(torch) if with_stacks else None
     # The profiler is made of the older one.
-    torch.autograd.profiler.profile = _real[1]
+    older = _real[1]
+    # The lines of the script are taken from the events on the CPU.
+    torch.autograd.profiler.profile = older if with_stacks and not engine.is_virtual() else _of_traces_alone(older)
     try:
-        profiler.start()
+        with compiler.unseen(torch):
+            profiler.start()
     finally:
         torch.autograd.profiler.profile = Inactive
-    if stacks:
-        library.drop_calls_of_c()
+    if with_stacks:
+        library.drop_calls(is_read)
+        stacks.leave_out_imports()
     return profiler
+
+
+def _of_traces_alone(profile):
+    """A profiler that can export a trace and has no events, which takes less memory (torch 2.14 and later). torch refuses
+    this with stacks: then operators have no "Call stack", which nothing reads."""
+
+    class OfTracesAlone(profile):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            settings = getattr(self, "experimental_config", None)
+            if hasattr(settings, "trace_only"):
+                settings.trace_only = True
+
+    return OfTracesAlone
 
 
 def stop(profiler):
@@ -114,4 +133,5 @@ def stop(profiler):
     # The tracer ends only a profile function that is its own (torch/csrc/autograd/profiler_python.cpp,
     # `PythonTracer::stop`).
     sys.setprofile(None)
+    stacks.see_imports()
     profiler.stop()

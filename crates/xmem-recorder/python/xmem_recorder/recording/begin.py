@@ -29,8 +29,6 @@ def begin():
         run.close()
         return
     stacks = session.settings()["stacks"] and not compilation.began()
-    if stacks:
-        _import_lazy_parts()
     run.take_thread()
     if threading.current_thread() is threading.main_thread():
         end.install_signal_handlers()
@@ -52,14 +50,6 @@ def _is_to_be_recorded():
     if not run.in_process() or multiprocessing.current_process().daemon:
         return False
     return place.is_wanted()
-
-
-def _import_lazy_parts():
-    """Imports torch's compiler, else imported by the first optimizer: 100,000 Python calls."""
-    try:
-        import torch._dynamo  # noqa: F401
-    except Exception:
-        pass
 
 
 class _EndOfThread:

@@ -12,7 +12,7 @@ import os
 import pickle
 import sys
 
-from .. import session
+from .. import compiler, session
 from ..patching import replace
 from ..recording import lines
 
@@ -112,7 +112,16 @@ def _record(mode, context, max_entries):
 
 
 def _take_snapshot():
-    return _without_own_frames(_snapshot(None) if _takes_an_argument() else _snapshot())
+    return _without_own_frames(_whole_snapshot())
+
+
+def _whole_snapshot():
+    with compiler.unseen(_torch):
+        try:
+            return _snapshot(None)
+        except TypeError:
+            # Before torch 2.8 it expects no pool.
+            return _snapshot()
 
 
 def _entries():
@@ -124,21 +133,6 @@ def _entries():
         _state.taken[device] = len(trace)
     _keep_pools(snapshot)
     return snapshot
-
-
-def _takes_an_argument():
-    """Returns whether the function expects a pool (torch 2.8 and later)."""
-    global _with_argument
-    if _with_argument is None:
-        try:
-            _snapshot(None)
-            _with_argument = True
-        except TypeError:
-            _with_argument = False
-    return _with_argument
-
-
-_with_argument = None
 
 
 def _keep_pools(snapshot):
@@ -225,7 +219,7 @@ def _clear():
 
 def _forget_what_was_kept():
     """Begins behind the entries that a new request of the script has kept (torch 2.10 and later)."""
-    snapshot = _snapshot(None) if _takes_an_argument() else _snapshot()
+    snapshot = _whole_snapshot()
     for device, trace in enumerate(snapshot["device_traces"]):
         _state.taken[device] = len(trace)
 

@@ -19,6 +19,7 @@ class _Loaded:
         self.libraries = []
         # The path of the file in which they note what they could not do.
         self.log = None
+        self.is_read = None
 
 
 _loaded = _Loaded()
@@ -58,16 +59,18 @@ def log():
     return [tuple(line.split(" ", 1)) for line in lines if " " in line][:MAX_LOGGED]
 
 
-def drop_calls_of_c():
-    """Leaves calls of functions written in C out of the Python stacks of this thread, which torch's profiler
-    records: nothing reads them, and each takes 1.5 KB of memory."""
-    drop = function("drop_c_calls")
+def drop_calls(is_read):
+    """Leaves calls of functions written in C, and of Python functions for whose code `is_read(code)` is false, out of the
+    Python stacks of this thread, which torch's profiler records: each takes 1.5 KB of memory."""
+    drop = function("drop_calls")
     if drop is None:
         return
     state = ctypes.pythonapi.PyThreadState_Get
     state.restype = ctypes.c_void_p
+    # The library calls it as long as the profiler runs.
+    _loaded.is_read = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object)(is_read)
     tracer = sys.getprofile()
-    drop(ctypes.c_void_p(state()), ctypes.c_void_p(id(tracer)))
+    drop(ctypes.c_void_p(state()), ctypes.c_void_p(id(tracer)), _loaded.is_read)
 
 
 def communicators():
