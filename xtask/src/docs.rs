@@ -1,12 +1,14 @@
 //! `cargo xtask docs`: the API reference and the book.
 
+use crate::test::FEATURES;
 use xmem_task::Error;
 use xmem_task::run::{cargo_with, step};
 
 /// Both, with warnings denied.
 pub(crate) fn run() -> Result<(), Error> {
-    // Libraries only: the program and the façade are both called `xmem`.
-    let arguments = ["doc", "--workspace", "--lib", "--no-deps", "--locked"];
+    // Libraries only: the program and the façade are both called `xmem`. With the features of the lints, what the libraries
+    // depend on has been checked already.
+    let arguments = ["doc", "--workspace", "--lib", "--no-deps", "--locked", FEATURES];
     step("reference", || cargo_with(&arguments, &[("RUSTDOCFLAGS", "-D warnings")]))?;
     step("book", book)
 }

@@ -9,7 +9,7 @@ use xmem_task::run::{cargo, step};
 use xmem_task::{Error, repo};
 
 /// The libraries of tasks are part of the workspace; with them, so is the code of this program that calls them.
-const FEATURES: &str = "--features=xtask/attack,xtask/clusters,xtask/corpus";
+pub(crate) const FEATURES: &str = "--features=xtask/attack,xtask/clusters,xtask/corpus";
 
 /// A part of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -36,7 +36,7 @@ class _Deferred(types.ModuleType):
     @staticmethod
     def disable(function, *args, **kwargs):
         """Keeps a function out of graphs, once the compiler is there."""
-        _state.disabled.append((function, args, kwargs))
+        _state.disabled[id(function)] = function, args, kwargs
         return function
 
 
@@ -45,8 +45,8 @@ class _State:
 
     def __init__(self):
         self.stand_in = None
-        # Functions that are not to be compiled, with the other arguments of `disable`.
-        self.disabled = []
+        # Functions that are not to be compiled, by their ids, with the other arguments of `disable`.
+        self.disabled = {}
         self.searching = False
         # Whether anything else was asked of it.
         self.is_needed = False
@@ -99,8 +99,8 @@ def load():
     if stand_in is not None and vars(parent).get("_dynamo") is stand_in:
         del parent._dynamo
     module = importlib.import_module(NAME)
-    disabled, _state.disabled = _state.disabled, []
-    for function, args, kwargs in disabled:
+    disabled, _state.disabled = _state.disabled, {}
+    for function, args, kwargs in disabled.values():
         # Where torch/_compile.py looks for it.
         function.__dynamo_disable = module.disable(function, *args, **kwargs)
     return module

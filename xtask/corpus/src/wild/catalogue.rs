@@ -70,18 +70,18 @@ struct SourceTable {
     package: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RunTable {
-    source: String,
-    script: String,
+    /// The run from which it takes what it does not say itself, but for the arguments.
+    like: Option<String>,
+    source: Option<String>,
+    script: Option<String>,
     #[serde(default)]
     arguments: Vec<String>,
     folder: Option<String>,
-    #[serde(default)]
-    environment: BTreeMap<String, String>,
-    #[serde(default)]
-    data: Vec<serde_json::Value>,
+    environment: Option<BTreeMap<String, String>>,
+    data: Option<Vec<serde_json::Value>>,
     device: Option<String>,
     steps: Option<u32>,
 }
@@ -100,22 +100,45 @@ impl Catalogue {
             table.origin().ok_or(format!("source {name} has neither git and commit nor package"))
         };
         let mut runs = Vec::new();
-        for (name, table) in file.run {
-            let source = origin(&table.source)?;
+        for (name, table) in &file.run {
+            let other = match &table.like {
+                Some(like) => Some(file.run.get(like).ok_or(format!("no run is named {like}"))?),
+                None => None,
+            };
+            let table = table.completed(other);
+            let named =
+                |value: Option<String>, key| value.ok_or(format!("run {name} has no {key}"));
+            let source = named(table.source, "source")?;
             runs.push(Run {
-                source,
-                origin: table.source,
-                script: table.script,
+                source: origin(&source)?,
+                origin: source,
+                script: named(table.script, "script")?,
                 arguments: table.arguments,
                 folder: table.folder,
-                environment: table.environment,
-                data: serde_json::Value::Array(table.data).to_string(),
+                environment: table.environment.unwrap_or_default(),
+                data: serde_json::Value::Array(table.data.unwrap_or_default()).to_string(),
                 device: table.device.unwrap_or_else(|| DEVICE.to_owned()),
                 length: table.steps.map_or(Length::Complete, Length::Steps),
-                name,
+                name: name.clone(),
             });
         }
         Ok(Self { runs })
+    }
+}
+
+impl RunTable {
+    /// This run, with what it does not say from the other.
+    fn completed(&self, other: Option<&Self>) -> Self {
+        let Some(other) = other else { return self.clone() };
+        let mut run = self.clone();
+        run.source = run.source.or_else(|| other.source.clone());
+        run.script = run.script.or_else(|| other.script.clone());
+        run.folder = run.folder.or_else(|| other.folder.clone());
+        run.environment = run.environment.or_else(|| other.environment.clone());
+        run.data = run.data.or_else(|| other.data.clone());
+        run.device = run.device.or_else(|| other.device.clone());
+        run.steps = run.steps.or(other.steps);
+        run
     }
 }
 
@@ -148,6 +171,20 @@ mod tests {
                 assert!(hex, "{}: {commit}", run.name);
             }
         }
+    }
+
+    #[test]
+    fn a_run_like_another_has_its_own_script_and_arguments() {
+        let text = "[source.s]\npackage = 'p'\n[run.a]\nsource = 's'\nscript = 'a.py'\n\
+                    arguments = ['1']\nsteps = 3\ndata = [{ make = 'mnist' }]\n\
+                    [run.b]\nlike = 'a'\nscript = 'b.py'\n[run.c]\nlike = 'a'\nsteps = 5\n";
+        let runs = Catalogue::parse(text).expect("runs").runs;
+        let [a, b, c] = &runs[..] else { panic!("{runs:?}") };
+        assert_eq!((b.script.as_str(), b.length, &b.data), ("b.py", Length::Steps(3), &a.data));
+        assert!(b.arguments.is_empty() && a.arguments == ["1"]);
+        assert_eq!((c.script.as_str(), c.length), ("a.py", Length::Steps(5)));
+        let unknown = Catalogue::parse(&text.replace("like = 'a'", "like = 'x'"));
+        assert!(unknown.expect_err("no run").contains("named x"));
     }
 
     #[test]
