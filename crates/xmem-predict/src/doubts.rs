@@ -20,6 +20,7 @@ mod other_replay;
 mod recorded_peaks;
 mod script_goes_on;
 mod starts_late;
+mod unknown_branches;
 mod without_shapes;
 
 use crate::memory::PredictedMemory;
@@ -42,7 +43,7 @@ pub struct Doubt {
 }
 
 /// All doubts, in the order in which they are assessed. The order of notes in the answer is theirs.
-pub const DOUBTS: [Doubt; 15] = [
+pub const DOUBTS: [Doubt; 16] = [
     // What the recording itself says comes first: it may find that the recording is damaged, on which the last one rests.
     recorded_peaks::DOUBT,
     one_length::DOUBT,
@@ -51,6 +52,7 @@ pub const DOUBTS: [Doubt; 15] = [
     assumed_values::DOUBT,
     gpu_timing::DOUBT,
     other_orders::DOUBT,
+    unknown_branches::DOUBT,
     // What runs on the GPU in another way than it was recorded. The range around the eager job is around its peaks, not around
     // the range that others have extended, so that these may stand in any order.
     compiled::DOUBT,

@@ -50,6 +50,11 @@ struct Peaks {
     reserved: u64,
 }
 
+/// The purposes of reads whose values decide what the script does: those of truth values, most of which ask whether all is
+/// well, and those of numbers that are compared right there.
+const TRUTH: &str = "control flow";
+const COMPARISON: &str = "comparison";
+
 /// A place at which the script reads a value of the GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
@@ -114,6 +119,12 @@ impl VirtualGpu {
     #[must_use]
     pub fn is_upper_bound(&self) -> bool {
         self.assumed.iter().any(Assumed::is_upper_bound)
+    }
+
+    /// Returns whether the script compares numbers that were not computed, and goes on in another way by the result.
+    #[must_use]
+    pub fn decides_by_unknown_values(&self) -> bool {
+        self.reads.iter().any(|read| read.purpose == COMPARISON)
     }
 
     /// Peaks of allocated and of reserved memory that PyTorch counted (`torch.cuda.memory_stats`).
@@ -191,12 +202,16 @@ impl VirtualGpu {
                 format!("calls that the virtual GPU does not have: {}", missing.join(", "))
             });
         }
-        for (purpose, code, meaning) in [
-            ("control flow", "unknown-control-flow", "decides by values (taken for false or zero)"),
-            ("size", "unknown-integers", "reads integers (taken for zero)"),
+        for (purposes, code, meaning) in [
+            (
+                &[TRUTH, COMPARISON][..],
+                "unknown-control-flow",
+                "decides by values (taken for false or zero)",
+            ),
+            (&["size"], "unknown-integers", "reads integers (taken for zero)"),
         ] {
-            let reads: Vec<&Read> =
-                self.reads.iter().filter(|read| read.purpose == purpose).collect();
+            let is_meant = |read: &&Read| purposes.contains(&read.purpose.as_str());
+            let reads: Vec<&Read> = self.reads.iter().filter(is_meant).collect();
             if reads.is_empty() {
                 continue;
             }
@@ -301,11 +316,16 @@ mod tests {
 
     #[test]
     fn what_memory_depends_on_is_told_from_what_is_only_unknown() {
-        let rows: [(&str, bool, &[&str]); 11] = [
+        let rows: [(&str, bool, &[&str]); 12] = [
             ("{}", false, &[]),
             (r#"{"reads":[{"purpose":"value","place":"t.py:3","times":3}]}"#, false, &[]),
             (
                 r#"{"reads":[{"purpose":"control flow","place":"t.py:3","times":3}]}"#,
+                false,
+                &["unknown-control-flow"],
+            ),
+            (
+                r#"{"reads":[{"purpose":"comparison","place":"t.py:3","times":3}]}"#,
                 false,
                 &["unknown-control-flow"],
             ),

@@ -8,7 +8,8 @@
 # stdout-without = ["done"]
 # [virtual-gpu.replay]
 # "/verdict" = "fits"
-# "/range/confidence" = "certain"
+# # By the line that keeps the best loss.
+# "/range/confidence" = "likely"
 # ///
 import math
 

@@ -14,10 +14,38 @@ MAX_CODES = 256
 MAX_CALLERS = 4
 # Instructions between a value and its test.
 PASSED = ("NOP", "NOT_TAKEN", "TO_BOOL", "UNARY_NOT")
+# Instructions that load what a value is compared with, and their greatest number.
+OPERANDS = ("LOAD_", "PUSH_NULL", "UNARY_", "BINARY_")
+MAX_OPERANDS = 8
 # Parts of the names of instructions with which a branch goes elsewhere.
 ELSEWHERE = ("JUMP", "RETURN", "FOR_ITER", "YIELD", "SEND", "END_")
 
 _instructions = {}
+
+
+def decides(frame):
+    """Returns whether the number that a call in a frame is about to return is compared right there, and the script goes on
+    in two ways of which none raises an exception (`if loss.item() > 0:`)."""
+    if frame is None:
+        return False
+    instructions, places, offsets = _of_code(frame.f_code)
+    at = bisect.bisect_right(offsets, frame.f_lasti) - 1
+    if at < 0:
+        return False
+    while at < len(instructions) and instructions[at].opname.startswith(("CALL", "PRECALL")):
+        at += 1
+    # What it is compared with.
+    end = at + MAX_OPERANDS
+    while at < min(end, len(instructions)) and instructions[at].opname.startswith(OPERANDS):
+        at += 1
+    if at >= len(instructions) or instructions[at].opname != "COMPARE_OP":
+        return False
+    at += 1
+    while at < len(instructions) and instructions[at].opname in PASSED:
+        at += 1
+    if at >= len(instructions) or not instructions[at].opname.startswith("POP_JUMP"):
+        return False
+    return _raises(instructions, places.get(instructions[at].argval)) == _raises(instructions, at + 1)
 
 
 def truth_without_exception(frame):

@@ -361,5 +361,7 @@ def _read(tensor, func, purpose):
     frame = sys._getframe(2)
     if func is _torch.Tensor.__bool__ and _raises_nothing(tensor, frame):
         return
+    if purpose == "value" and branches.decides(frame):
+        purpose = "comparison"
     place = f"{errors.base_name(frame.f_code.co_filename)}:{frame.f_lineno}"
     _reads[purpose, place] = _reads.get((purpose, place), 0) + 1
