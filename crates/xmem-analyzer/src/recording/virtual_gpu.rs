@@ -114,14 +114,14 @@ impl VirtualGpu {
             || self.log.iter().any(|entry| matches!(entry.kind.as_str(), "cudnn" | "estimate"))
     }
 
-    /// Returns whether sizes that nobody has bounded were taken for the largest possible: the job needs no more memory than
-    /// was recorded, and may need less.
+    /// Returns whether sizes without bounds were recorded at their maximum: the job needs no more memory than was recorded,
+    /// and may need less.
     #[must_use]
     pub fn is_upper_bound(&self) -> bool {
         self.assumed.iter().any(Assumed::is_upper_bound)
     }
 
-    /// Returns whether the script compares numbers that were not computed, and goes on in another way by the result.
+    /// Returns whether the script branches on comparisons of numbers that were not computed.
     #[must_use]
     pub fn decides_by_unknown_values(&self) -> bool {
         self.reads.iter().any(|read| read.purpose == COMPARISON)
@@ -241,7 +241,7 @@ impl VirtualGpu {
 }
 
 impl Assumed {
-    /// Returns whether nobody has bounded the size, and it was taken for the largest possible.
+    /// Returns whether the user gave no bounds for the size, and it was recorded at its maximum.
     fn is_upper_bound(&self) -> bool {
         let grows_with_share = matches!(self.assumption.as_deref(), Some("nonzero" | "unique"));
         grows_with_share && !self.bounded && self.share.is_some_and(|share| share >= 1.0)

@@ -8,10 +8,11 @@ becomes the real one at the first use of anything else.
 
 import contextlib
 import importlib
-import importlib.util
 import os
 import sys
 import types
+
+from . import imports
 
 NAME = "torch._dynamo"
 # The files that use no more than `disable` and `graph_break`.
@@ -47,7 +48,6 @@ class _State:
         self.stand_in = None
         # Functions that are not to be compiled, by their ids, with the other arguments of `disable`.
         self.disabled = {}
-        self.searching = False
         # Whether anything else was asked of it.
         self.is_needed = False
 
@@ -60,13 +60,9 @@ class _Finder:
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name != NAME or _state.searching or _state.is_needed or not _asked_by_those():
+        if name != NAME or _state.is_needed or not _asked_by_those():
             return None
-        _state.searching = True
-        try:
-            spec = importlib.util.find_spec(name)
-        finally:
-            _state.searching = False
+        spec = imports.find_behind(_Finder, name, path, target)
         if spec is not None:
             spec.loader = _Loader
         return spec

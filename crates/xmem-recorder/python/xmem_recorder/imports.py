@@ -31,16 +31,15 @@ class _Watcher:
             self.found(spec)
         if spec is None or spec.loader is None:
             return None
-        spec.loader = _Loader(spec.loader, self)
+        spec.loader = _LoaderOfWatcher(spec.loader, self)
         return spec
 
 
-class _Loader:
-    """Loads through another loader, which it then restores."""
+class Loader:
+    """Loads through another loader, which it then restores; `run` executes a module by it."""
 
-    def __init__(self, loader, watcher):
+    def __init__(self, loader):
         self.loader = loader
-        self.watcher = watcher
 
     def __getattr__(self, name):
         return getattr(self.loader, name)
@@ -51,6 +50,27 @@ class _Loader:
     def exec_module(self, module):
         module.__spec__.loader = self.loader
         module.__loader__ = self.loader
+        self.run(module)
+
+
+def find_behind(finder, name, path, target):
+    """The spec of a module as the finders behind one give it."""
+    for other in sys.meta_path[sys.meta_path.index(finder) + 1 :]:
+        find = getattr(other, "find_spec", None)
+        spec = find(name, path, target) if find is not None else None
+        if spec is not None:
+            return spec
+    return None
+
+
+class _LoaderOfWatcher(Loader):
+    """Tells its watcher how the execution ended."""
+
+    def __init__(self, loader, watcher):
+        super().__init__(loader)
+        self.watcher = watcher
+
+    def run(self, module):
         try:
             self.loader.exec_module(module)
         except Exception as error:

@@ -98,7 +98,7 @@ def start(torch, with_stacks):
     # this, but stopping then takes seconds.)
     warnings.filterwarnings("ignore", message=".*Profiler clears events")
     profiler = _real[0](**options)
-    is_read = calls.reader(torch) if with_stacks else None
+    is_read = calls.reader(torch) if with_stacks and engine.is_virtual() else None
     # The profiler is made of the older one.
     older = _real[1]
     # The lines of the script are taken from the events on the CPU.
@@ -108,8 +108,9 @@ def start(torch, with_stacks):
             profiler.start()
     finally:
         torch.autograd.profiler.profile = Inactive
-    if with_stacks:
+    if is_read is not None:
         library.drop_calls(is_read)
+    if with_stacks:
         stacks.leave_out_imports()
     return profiler
 

@@ -10,6 +10,8 @@ import contextlib
 import ctypes
 import sys
 
+from . import imports
+
 # The state begins with about twenty words before the place.
 WORDS = 40
 
@@ -21,30 +23,16 @@ class _Finder:
     def find_spec(name, path=None, target=None):
         if _tracer() is None or _Finder not in sys.meta_path:
             return None
-        for finder in sys.meta_path[sys.meta_path.index(_Finder) + 1 :]:
-            find = getattr(finder, "find_spec", None)
-            spec = find(name, path, target) if find is not None else None
-            if spec is not None:
-                if hasattr(spec.loader, "exec_module"):
-                    spec.loader = _Loader(spec.loader)
-                return spec
-        return None
+        spec = imports.find_behind(_Finder, name, path, target)
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _Loader(spec.loader)
+        return spec
 
 
-class _Loader:
-    """Loads through another loader, which it then restores."""
+class _Loader(imports.Loader):
+    """Executes a module without the profiler."""
 
-    def __init__(self, loader):
-        self.loader = loader
-
-    def __getattr__(self, name):
-        return getattr(self.loader, name)
-
-    def create_module(self, spec):
-        return self.loader.create_module(spec)
-
-    def exec_module(self, module):
-        module.__spec__.loader = module.__loader__ = self.loader
+    def run(self, module):
         with _paused():
             self.loader.exec_module(module)
 
@@ -68,8 +56,8 @@ def _tracer():
 
 @contextlib.contextmanager
 def _paused():
-    """Leaves out what this thread calls. The call by which the profiler is stopped does not return in its eyes, and that by
-    which it goes on returns only: they are one call."""
+    """Leaves out what this thread calls. The profiler sees the begin of the call that stops it and the end of the call that
+    starts it again, and takes both for one call."""
     tracer = _tracer()
     function = _function_of(tracer)
     if function is None:
@@ -88,7 +76,12 @@ def _function_of(tracer):
     """The address of the profiler's function on this thread; None if it is not found."""
     if tracer is None:
         return None
-    get_state = ctypes.pythonapi.PyThreadState_Get
-    get_state.restype = ctypes.c_void_p
-    words = ctypes.cast(get_state(), ctypes.POINTER(ctypes.c_void_p))
+    words = ctypes.cast(thread_state(), ctypes.POINTER(ctypes.c_void_p))
     return next((words[at - 2] for at in range(2, WORDS) if words[at] == id(tracer)), None)
+
+
+def thread_state():
+    """The address of the interpreter's state of this thread."""
+    get = ctypes.pythonapi.PyThreadState_Get
+    get.restype = ctypes.c_void_p
+    return ctypes.c_void_p(get())

@@ -24,16 +24,12 @@ _instructions = {}
 
 
 def decides(frame):
-    """Returns whether the number that a call in a frame is about to return is compared right there, and the script goes on
-    in two ways of which none raises an exception (`if loss.item() > 0:`)."""
-    if frame is None:
+    """Returns whether the script branches on a comparison of the number that it gets from the call in a frame, and neither
+    branch raises an exception (`if loss.item() > 0:`)."""
+    found = _behind_call(frame)
+    if found is None:
         return False
-    instructions, places, offsets = _of_code(frame.f_code)
-    at = bisect.bisect_right(offsets, frame.f_lasti) - 1
-    if at < 0:
-        return False
-    while at < len(instructions) and instructions[at].opname.startswith(("CALL", "PRECALL")):
-        at += 1
+    instructions, places, at = found
     # What it is compared with.
     end = at + MAX_OPERANDS
     while at < min(end, len(instructions)) and instructions[at].opname.startswith(OPERANDS):
@@ -53,15 +49,10 @@ def truth_without_exception(frame):
     The test may also be that of a caller, to which the frame returns the value."""
     is_negated = False
     for _ in range(MAX_CALLERS):
-        if frame is None:
+        found = _behind_call(frame)
+        if found is None:
             return None
-        instructions, places, offsets = _of_code(frame.f_code)
-        # Behind a call it is that of the cache of the instruction.
-        at = bisect.bisect_right(offsets, frame.f_lasti) - 1
-        if at < 0:
-            return None
-        while at < len(instructions) and instructions[at].opname.startswith(("CALL", "PRECALL")):
-            at += 1
+        instructions, places, at = found
         while at < len(instructions) and instructions[at].opname in PASSED:
             is_negated ^= instructions[at].opname == "UNARY_NOT"
             at += 1
@@ -81,6 +72,21 @@ def truth_without_exception(frame):
     if jump_raises == next_raises:
         return None
     return (jumps_if if next_raises else not jumps_if) ^ is_negated
+
+
+def _behind_call(frame):
+    """The instructions of a frame, their places by their offsets, and the place of the one behind the call that runs; None if
+    that is not known."""
+    if frame is None:
+        return None
+    instructions, places, offsets = _of_code(frame.f_code)
+    # Behind a call it is that of the cache of the instruction.
+    at = bisect.bisect_right(offsets, frame.f_lasti) - 1
+    if at < 0:
+        return None
+    while at < len(instructions) and instructions[at].opname.startswith(("CALL", "PRECALL")):
+        at += 1
+    return instructions, places, at
 
 
 def _of_code(code):

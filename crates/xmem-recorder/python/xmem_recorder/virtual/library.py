@@ -7,6 +7,8 @@ import ctypes
 import os
 import sys
 
+from .. import stacks
+
 # Entries of the log in the metadata.
 MAX_LOGGED = 100
 MAX_COMMUNICATORS = 4096
@@ -65,12 +67,10 @@ def drop_calls(is_read):
     drop = function("drop_calls")
     if drop is None:
         return
-    state = ctypes.pythonapi.PyThreadState_Get
-    state.restype = ctypes.c_void_p
     # The library calls it as long as the profiler runs.
     _loaded.is_read = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object)(is_read)
     tracer = sys.getprofile()
-    drop(ctypes.c_void_p(state()), ctypes.c_void_p(id(tracer)), _loaded.is_read)
+    drop(stacks.thread_state(), ctypes.c_void_p(id(tracer)), _loaded.is_read)
 
 
 def communicators():
