@@ -9,6 +9,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use xmem_types::{Addr, Bytes, StreamId};
 
+/// The largest request that the allocator serves from segments of 2 MiB (`kSmallSize`, c10/cuda/CUDACachingAllocator.cpp).
+const LARGEST_SMALL: Bytes = Bytes::mib(1);
+
 /// One thing that the program did, or that happened to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryStep {
@@ -214,10 +217,15 @@ impl Reader<'_> {
         let trace = self.trace;
         let grows =
             |at: &usize| matches!(trace[*at].action, Action::SegmentAlloc | Action::SegmentMap);
-        let grown = (self.open..end).find(grows).unwrap_or(end);
-        let outside = (self.open..grown)
-            .rev()
-            .find(|&at| is_release(&trace[at]) && !self.inside(&trace[at], &trace[end]));
+        let grown = (self.open..end).find(grows);
+        // The allocator releases segments to make room for a new one, or before it gives up.
+        let was_refused =
+            grown.is_some() || matches!(trace[end].action, Action::OutOfMemory { .. });
+        let outside = (self.open..grown.unwrap_or(end)).rev().find(|&at| {
+            let (entry, last) = (&trace[at], &trace[end]);
+            let within = was_refused && !self.would_hold(at, last) && self.inside(entry, last);
+            is_release(entry) && !within
+        });
         if let Some(last) = outside {
             self.flush(last + 1);
         }
@@ -229,6 +237,25 @@ impl Reader<'_> {
         }
         self.complete(end);
         DeviceAnswer::Granted
+    }
+
+    /// Returns whether the allocation that ends with `last` would have taken its block from the segment of the release
+    /// `at`, had that not been released before: trials of convolutions empty the cache (`emptyCache` in
+    /// aten/src/ATen/native/cudnn/Conv_v8.cpp), under the stack of the allocations around them. A segment with a free
+    /// that completed just before was no choice.
+    fn would_hold(&self, at: usize, last: &TraceEntry) -> bool {
+        let entry = &self.trace[at];
+        let waited = |other: &TraceEntry| {
+            let offset = other.addr.0.checked_sub(entry.addr.0);
+            other.action == Action::FreeCompleted
+                && offset.is_some_and(|offset| offset < entry.size.get())
+        };
+        entry.action == Action::SegmentFree
+            && self.choice != ReleaseChoice::Some
+            && entry.stream == last.stream
+            && last.size > LARGEST_SMALL
+            && entry.size >= last.size
+            && !self.trace[self.open..at].iter().any(waited)
     }
 
     /// Returns whether a segment was released by the allocation that ends with `last`, and not by

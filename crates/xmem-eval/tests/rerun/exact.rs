@@ -1,6 +1,6 @@
 //! The simulator does what PyTorch did, wherever the recording begins.
 
-use crate::{again, all_recordings, complaint, recording, recordings};
+use crate::{again, all_recordings, complaint, measured, recording, recordings};
 use xmem_eval::{Addresses, MemoryPlace, RerunError, RerunOptions, rerun};
 use xmem_simulator::AddressOrder;
 use xmem_snapshot::{Action, DeviceIndex};
@@ -28,6 +28,24 @@ fn recordings_run_again_without_a_difference() {
 }
 
 /// As if only the newest entries had been kept: everything before is then known from the end alone.
+#[test]
+fn snapshots_of_a_real_gpu_run_again_without_a_difference() {
+    let list = measured();
+    assert!(list.len() >= 20, "the snapshots are missing");
+    for (name, snapshot) in list {
+        let rerun = again(&snapshot);
+        assert!(rerun.is_exact(), "{}", complaint(&name, &rerun));
+    }
+}
+
+#[test]
+fn trials_of_convolutions_empty_the_cache() {
+    let list = measured();
+    let snapshot = list.iter().find(|(name, _)| name == "resnet18_sgdm_benchmark");
+    let counts = again(&snapshot.expect("a snapshot").1).counts;
+    assert_eq!((counts.empty_caches, counts.refusals), (16, 0));
+}
+
 #[test]
 fn a_recording_that_begins_anywhere_runs_on_without_a_difference() {
     let mut failures = String::new();

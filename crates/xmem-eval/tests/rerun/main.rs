@@ -27,6 +27,13 @@ fn all_recordings() -> Vec<(String, Snapshot)> {
     list
 }
 
+/// Recordings of an H100 (`traces/measured`).
+fn measured() -> Vec<(String, Snapshot)> {
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/measured/h100-80g/snapshots");
+    within(&folder)
+}
+
 fn within(folder: &Path) -> Vec<(String, Snapshot)> {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
         .expect("the folder is there")
