@@ -292,25 +292,42 @@ static int unknown(size_t *size, const char *what) {
   if (size) *size = 0;
   return OK;
 }
+// Batch norm: none for tensors with channels first, as measured on an H100 with cuDNN 9.19 (BatchNorm1d, 2d and 3d, 13 shapes in
+// 32 and 16 bits). With channels last, which is mode 2 (SPATIAL_PERSISTENT), there is a
+// workspace of up to an eighth of the input, whose size is not known.
+enum { SPATIAL_PERSISTENT = 2 };
+static int batch_norm(int mode, size_t *size, const char *what) {
+  if (mode == SPATIAL_PERSISTENT) return unknown(size, what);
+  if (size) *size = 0;
+  return OK;
+}
 API(int, cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize)(void *h, int mode, int operations, void *x, void *z, void *y, void *b, void *a, size_t *size) {
-  (void)h, (void)mode, (void)operations, (void)x, (void)z, (void)y, (void)b, (void)a;
-  return unknown(size, "cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize");
+  (void)h, (void)operations, (void)x, (void)z, (void)y, (void)b, (void)a;
+  return batch_norm(mode, size, "cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize");
 }
 API(int, cudnnGetBatchNormalizationBackwardExWorkspaceSize)(void *h, int mode, int operations, void *x, void *y, void *dy, void *dz, void *dx, void *b, void *a, size_t *size) {
-  (void)h, (void)mode, (void)operations, (void)x, (void)y, (void)dy, (void)dz, (void)dx, (void)b, (void)a;
-  return unknown(size, "cudnnGetBatchNormalizationBackwardExWorkspaceSize");
+  (void)h, (void)operations, (void)x, (void)y, (void)dy, (void)dz, (void)dx, (void)b, (void)a;
+  return batch_norm(mode, size, "cudnnGetBatchNormalizationBackwardExWorkspaceSize");
 }
 API(int, cudnnGetBatchNormalizationTrainingExReserveSpaceSize)(void *h, int mode, int operations, void *a, void *x, size_t *size) {
-  (void)h, (void)mode, (void)operations, (void)a, (void)x;
-  return unknown(size, "cudnnGetBatchNormalizationTrainingExReserveSpaceSize");
+  (void)h, (void)operations, (void)a, (void)x;
+  return batch_norm(mode, size, "cudnnGetBatchNormalizationTrainingExReserveSpaceSize");
 }
-// A generator of 48 bytes (curandState) for each thread that the device holds at once.
+// A generator of 48 bytes (curandState) for each of 1024 threads a multiprocessor, as measured on an H100 with cuDNN 9.19.
 API(int, cudnnDropoutGetStatesSize)(void *h, size_t *size) {
   (void)h;
-  const struct config *g = vgpu_config();
   vgpu_estimated_size("cudnnDropoutGetStatesSize");
-  *size = (size_t)g->sms * (size_t)g->threads_per_sm * 48;
+  *size = (size_t)vgpu_config()->sms * 1024 * 48;
   return OK;
+}
+struct dropout { float probability; };
+API(int, cudnnSetDropoutDescriptor)(struct dropout *d, void *h, float probability, void *states, size_t size, unsigned long long seed) {
+  (void)h, (void)states, (void)size, (void)seed;
+  d->probability = probability;
+  return OK;
+}
+API(int, cudnnRestoreDropoutDescriptor)(struct dropout *d, void *h, float probability, void *states, size_t size, unsigned long long seed) {
+  return vgpu_cudnnSetDropoutDescriptor(d, h, probability, states, size, seed);
 }
 API(int, cudnnGetCTCLossWorkspaceSize)(void *h, void *p, void *g, void *l, void *ll, void *il, int a, void *d, size_t *size) {
   (void)h, (void)p, (void)g, (void)l, (void)ll, (void)il, (void)a, (void)d;
@@ -355,14 +372,14 @@ TRIALS(cudnnFindConvolutionBackwardDataAlgorithmEx)
 TRIALS(cudnnFindConvolutionBackwardFilterAlgorithmEx)
 
 // ---- recurrent networks: the size of the weights is their sum; the other sizes are estimates ----
-struct rnn { int directions, mode, biases, type, input, hidden, projection, layers; };
+struct rnn { int directions, mode, biases, type, input, hidden, projection, layers, dropout; };
 API(int, cudnnCreateRNNDescriptor)(void **at) { return make(at, 512); }
 API(int, cudnnDestroyRNNDescriptor)(void *descriptor) { return drop(descriptor); }
-API(int, cudnnSetRNNDescriptor_v8)(struct rnn *rnn, int algorithm, int mode, int bias, int direction, int input_mode, int type, int precision, int math, int input, int hidden, int projection, int layers) {
+API(int, cudnnSetRNNDescriptor_v8)(struct rnn *rnn, int algorithm, int mode, int bias, int direction, int input_mode, int type, int precision, int math, int input, int hidden, int projection, int layers, const struct dropout *dropout) {
   (void)algorithm, (void)input_mode, (void)precision, (void)math;
   // Bias modes: none, one of the input, two, one of the state. Directions: one, two.
   int biases = bias == 0 ? 0 : bias == 2 ? 2 : 1;
-  *rnn = (struct rnn){direction == 1 ? 2 : 1, mode, biases, type, input, hidden, projection, layers};
+  *rnn = (struct rnn){direction == 1 ? 2 : 1, mode, biases, type, input, hidden, projection, layers, dropout && dropout->probability > 0};
   return OK;
 }
 // Matrices of a cell: one of the input and one of the state for each gate.
@@ -386,23 +403,51 @@ static size_t weights(const struct rnn *rnn) {
   return sum;
 }
 API(int, cudnnGetRNNWeightSpaceSize)(void *h, const struct rnn *rnn, size_t *size) { (void)h; *size = weights(rnn) * element(rnn); return OK; }
-// Sequences of a batch: all their steps.
-struct sequences { size_t steps; };
+// Sequences of a batch, and all their steps. The layout is 1 where they have lengths of their own.
+struct sequences { size_t steps, batch; int packed; };
 API(int, cudnnSetRNNDataDescriptor)(struct sequences *at, int type, int layout, int steps, int batch, int width, const int *lengths, void *fill) {
-  (void)type, (void)layout, (void)width, (void)fill;
-  at->steps = 0;
+  (void)type, (void)width, (void)fill;
+  *at = (struct sequences){.batch = (size_t)batch, .packed = layout == 1};
   for (int i = 0; i < batch; i++) at->steps += (size_t)(lengths ? lengths[i] : steps);
   return OK;
 }
-// cuDNN documents no formula. Expected are the gates of a layer as workspace, and as reserve of a training the
-// gates with their operands (xmem-orchestrator, rule `cudnn-recurrent`, has the same numbers).
+// cuDNN documents no formula: as measured on an H100 with cuDNN 9.19 (xmem-orchestrator, cudnn_recurrent/sizes.rs, has the
+// same numbers, and the calls that they were read from).
+struct terms { size_t hidden, inputs, states; };
+static struct terms terms(const struct rnn *rnn, int packed) {
+  size_t layers = (size_t)rnn->layers, deep = layers > 1;
+  int one = rnn->directions == 1, lstm = rnn->mode == 2, gru = rnn->mode == 3;
+  if (packed && one) return lstm ? (struct terms){4, 0, 6 * layers} : gru ? (struct terms){3, 0, 3 * layers} : (struct terms){2, 0, layers};
+  if (packed) return lstm ? (struct terms){12, 0, 16 * layers} : gru ? (struct terms){10, 0, 10 * layers} : (struct terms){8, 0, 6 * layers};
+  if (gates(rnn) * rnn->hidden < 512) {
+    if (one) return lstm ? (struct terms){21, 1, 8 * layers} : (struct terms){(gru ? 18 : 13) + deep, 2, 6 * layers};
+    return lstm ? (struct terms){30, 2, 16 * layers - 2 * !deep} : (struct terms){(gru ? 24 : 19) + 2 * deep, 2, 14 * layers};
+  }
+  if (lstm && one) return (struct terms){5 + (size_t)rnn->dropout, 1, 10 * layers + (rnn->input == rnn->hidden && layers % 2 ? layers : 0)};
+  if (lstm) return (struct terms){13, 2, 24 * layers};
+  if (one) return deep ? (struct terms){3, 2, 8 + 9 * layers} : (struct terms){4, 2, 5};
+  return (struct terms){11 + deep, 2, 14 * layers};
+}
+static size_t all_matrices(const struct rnn *rnn) {
+  size_t sum = 0;
+  for (int layer = 0; layer < rnn->layers * rnn->directions; layer++) sum += matrices(rnn, layer);
+  return sum;
+}
 API(int, cudnnGetRNNTempSpaceSizes)(void *h, const struct rnn *rnn, int mode, const struct sequences *x, size_t *workspace, size_t *reserve) {
   (void)h;
-  size_t kept = rnn->mode == 2 ? 6 : rnn->mode == 3 ? 5 : 2;
-  size_t units = x->steps * (size_t)rnn->hidden * (size_t)rnn->directions * element(rnn);
+  size_t hidden = (size_t)rnn->hidden, directions = (size_t)rnn->directions, layers = (size_t)rnn->layers;
+  struct terms t = terms(rnn, x->packed);
   vgpu_estimated_size("cudnnGetRNNTempSpaceSizes");
-  if (workspace) *workspace = units * (size_t)gates(rnn);
-  if (reserve) *reserve = mode ? units * (size_t)rnn->layers * kept : 0;
+  if (workspace)
+    *workspace = (x->steps * (hidden * t.hidden + (size_t)rnn->input * t.inputs) + x->batch * hidden * t.states + all_matrices(rnn)) * element(rnn)
+      + ((size_t)8 << 20) * layers * directions + (x->packed ? 0 : 8 * x->batch) + 256;
+  if (reserve) {
+    size_t projected = state(rnn) == hidden ? 0 : hidden + state(rnn);
+    size_t kept = rnn->mode == 2 ? 5 * hidden + projected : rnn->mode == 3 ? 6 * hidden : hidden;
+    size_t all = x->steps * directions * (kept * layers + hidden * (layers - 1)) * element(rnn);
+    size_t mask = rnn->dropout ? x->steps * hidden * directions * directions * (layers - 1) / 8 : 0;
+    *reserve = mode ? (all + 31) / 32 * 32 + 256 + mask : 0;
+  }
   return OK;
 }
 
@@ -461,7 +506,7 @@ API(int, cudnnGetRNNWeightParams)(void *h, const struct rnn *rnn, int layer, siz
 // type come with the descriptor of an input, batch times input times one.
 API(int, cudnnSetRNNDescriptor_v6)(void *h, struct rnn *rnn, int hidden, int layers, void *dropout, int input_mode, int direction, int mode, int algorithm, int precision) {
   (void)h, (void)dropout, (void)input_mode, (void)algorithm;
-  *rnn = (struct rnn){direction == 1 ? 2 : 1, mode, 2, precision, 0, hidden, 0, layers};
+  *rnn = (struct rnn){direction == 1 ? 2 : 1, mode, 2, precision, 0, hidden, 0, layers, 0};
   return OK;
 }
 API(int, cudnnSetRNNProjectionLayers)(void *h, struct rnn *rnn, int projection, int of_output) { (void)h, (void)of_output; rnn->projection = projection; return OK; }

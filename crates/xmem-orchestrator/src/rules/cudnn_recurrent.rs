@@ -2,14 +2,15 @@
 //!
 //! The CPU runs LSTMs through oneDNN, layer by layer, and the others step by step. CUDA hands the whole stack
 //! of layers to cuDNN (aten/src/ATen/native/cudnn/RNN.cpp): outputs and states, a reserve that backward
-//! needs, a workspace for each call. The library does not document the sizes of these two; they are estimated
-//! from what backward needs at least, with a range. Everything else was recorded with PyTorch 2.11's CUDA
+//! needs, a workspace for each call. The library does not document the sizes of these two; they are as measured
+//! on a GPU ([`sizes`]), the workspace with a range. Everything else was recorded with PyTorch 2.11's CUDA
 //! build, kernels stubbed.
 //!
 //! When the module is moved to the GPU, its weights are copied into one buffer. Backward makes their gradients
 //! in one buffer, too, which stays with them if there were none before, and else goes when they were added.
 
 mod flat_weights;
+mod sizes;
 
 pub(crate) use flat_weights::FlatWeights;
 
@@ -20,13 +21,14 @@ use crate::frame::draft::{Addition, Edits, Place};
 use crate::rule::Rule;
 use crate::target::Target;
 use crate::uncertainty::{SizeRange, Uncertainty};
+use sizes::{Algorithm, Stack};
 use xmem_analyzer::{Argument, Arguments, DType, Role};
 use xmem_types::{BlockId, Bytes, OpId};
 
 pub(crate) static RULE: RuleDefinition = RuleDefinition {
     rule: Rule {
         name: "cudnn-recurrent",
-        summary: "recurrent layers run through cuDNN: outputs, states and a reserve for backward instead of the CPU's steps; the sizes of reserve and workspace are estimates with a range",
+        summary: "recurrent layers run through cuDNN: outputs, states and a reserve for backward instead of the CPU's steps; the sizes of reserve and workspace are as measured on an H100, the workspace with a range",
         source: "aten/src/ATen/native/cudnn/RNN.cpp `_cudnn_rnn`, `_cudnn_rnn_backward`; cuDNN documents no formula for cudnnGetRNNTempSpaceSizes",
         operators: &["aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu"],
         covers: &["aten::mkldnn_rnn_layer", "aten::mkldnn_rnn_layer_backward"],
@@ -111,21 +113,16 @@ fn keep_for_backward(
     let mut kept = Vec::new();
     if layers.dtype == DType::BF16 {
         // Not flattened when the model was moved (torch/backends/cudnn/__init__.py, `is_acceptable`).
-        kept.push((layers.flat(), None));
+        kept.push(layers.flat());
     }
     if layers.training {
-        let (size, range) = layers.reserve();
-        kept.push((size, Some(range)));
+        kept.push(layers.stack().reserve().into());
     }
-    for (size, range) in kept {
+    for size in kept {
         let last = edits.blocks_in(op).into_iter().filter(|&block| edits.live(block));
         let last = last.map(|block| edits.item(block).alloc()).max().unwrap_or(start);
         let alloc = edits.next(last);
-        let new = Addition { size, alloc, free: done, role: Role::Activation, op };
-        match range {
-            Some(range) => edits.add_uncertain(new, range),
-            None => edits.add(new),
-        };
+        edits.add(Addition { size, alloc, free: done, role: Role::Activation, op });
     }
 }
 
@@ -235,12 +232,12 @@ fn flat_gradient(
 }
 
 /// The generator's states for dropout between layers, once for the process
-/// (aten/src/ATen/native/cudnn/RNN.cpp, `DropoutState`). cuDNN decides how large they are: expected is a
-/// generator for each thread that the device holds at once.
+/// (aten/src/ATen/native/cudnn/RNN.cpp, `DropoutState`). cuDNN decides how large they are: a generator of 48 bytes for
+/// each of 1024 threads a multiprocessor, as measured on an H100 with cuDNN 9.19.
 fn add_dropout_states(edits: &mut Edits<'_, '_>, target: &Target, start: Place, op: OpId) {
     const GENERATOR: u64 = 48;
-    let threads = Count(target.device.sms.into()) * u64::from(target.device.max_threads_per_sm);
-    let size = threads * GENERATOR;
+    const THREADS: u64 = 1024;
+    let size = Count(target.device.sms.into()) * THREADS * GENERATOR;
     let (low, high) = ((size / 2).into(), (size * 2).into());
     let range = SizeRange::new(low, high, Uncertainty::Library);
     let role = Role::Workspace;
@@ -249,7 +246,7 @@ fn add_dropout_states(edits: &mut Edits<'_, '_>, target: &Target, start: Place, 
 }
 
 /// The kind of a cell.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cell {
     Lstm,
     Gru,
@@ -262,16 +259,6 @@ impl Cell {
             Self::Lstm => 4,
             Self::Gru => 3,
             Self::Plain => 1,
-        }
-    }
-
-    /// Numbers that backward needs for each hidden unit and step: at least the gates and their operands;
-    /// expected and at most with what an implementation may keep beside.
-    const fn reserved(self) -> [u64; 3] {
-        match self {
-            Self::Lstm => [5, 6, 8],
-            Self::Gru => [4, 5, 7],
-            Self::Plain => [1, 2, 3],
         }
     }
 }
@@ -294,6 +281,7 @@ struct Layers {
     biased: bool,
     dropout: bool,
     training: bool,
+    packed: bool,
     batch_first: bool,
 }
 
@@ -338,6 +326,7 @@ impl Layers {
                     .and_then(|p| p.parse().ok())
                     .is_some_and(|p: f64| p > 0.0),
             training: flag(4),
+            packed,
             batch_first: !packed && flag(6),
         })
     }
@@ -373,23 +362,31 @@ impl Layers {
         (biases + self.weights()).into()
     }
 
-    /// One number for each hidden unit, step, direction and layer, in bytes.
-    fn units(&self) -> Count {
-        (self.rows * self.hidden * self.directions * self.layers).of(self.dtype)
+    /// The stack as cuDNN sees it.
+    fn stack(&self) -> Stack {
+        Stack {
+            cell: self.cell,
+            rows: self.rows,
+            batch: self.batch,
+            inputs: self.inputs,
+            hidden: self.hidden,
+            outputs: self.outputs,
+            layers: self.layers,
+            directions: self.directions,
+            packed: self.packed,
+            dropout: self.dropout,
+            element: self.dtype.size(),
+        }
     }
 
-    fn reserve(&self) -> (Bytes, SizeRange) {
-        let [low, size, high] = self.cell.reserved().map(|n| (self.units() * n).into());
-        (size, SizeRange::new(low, high, Uncertainty::Library))
-    }
-
-    /// The gates of one layer before they are applied, for all steps at once; at most those of every
-    /// layer, and a copy of the weights in another order.
+    /// The workspace of the algorithm that is expected; as range, those of all.
     fn workspace(&self) -> (Bytes, SizeRange) {
-        let gates = self.units() * self.cell.gates() / self.layers;
-        let high = (gates * self.layers + self.weights()).into();
-        let range = SizeRange::new(Bytes::ZERO, high, Uncertainty::Library);
-        (gates.into(), range)
+        let stack = self.stack();
+        let all = Algorithm::ALL.map(|algorithm| Bytes::from(stack.workspace(algorithm)));
+        let size = stack.workspace(stack.algorithm()).into();
+        let low = all.into_iter().min().unwrap_or(size);
+        let high = all.into_iter().max().unwrap_or(size);
+        (size, SizeRange::new(low, high, Uncertainty::Library))
     }
 }
 
@@ -431,8 +428,8 @@ pub(super) mod tests {
                     off + workspace 2826240 activation
                         + hy 6144 temporary
                         + cy 6144 temporary
-                    on  + cudnn-recurrent#2 737280 workspace
-                    on  + cudnn-recurrent#3 1105920 activation
+                    on  + cudnn-recurrent#2 12677504 workspace
+                    on  + cudnn-recurrent#3 921856 activation
                     on  - cudnn-recurrent#2
                     off - h
                     off - c
@@ -443,10 +440,10 @@ pub(super) mod tests {
                     on  + cudnn-recurrent#6 122880 workspace
                     on  + cudnn-recurrent#7 6144 workspace
                     on  + cudnn-recurrent#8 6144 workspace
-                    on  + cudnn-recurrent#9 737280 workspace
+                    on  + cudnn-recurrent#9 12677504 workspace
                     on  - cudnn-recurrent#9
                     on  + gwi 248832 gradient cudnn-recurrent
-                    on  + cudnn-recurrent#10 737280 workspace
+                    on  + cudnn-recurrent#10 12677504 workspace
                     on  - cudnn-recurrent#10
                     on  - cudnn-recurrent#8
                     on  - cudnn-recurrent#7
@@ -496,8 +493,8 @@ pub(super) mod tests {
                     off + workspace 2826240 activation
                         + hy 6144 temporary
                         + cy 6144 temporary
-                    on  + cudnn-recurrent#3 737280 workspace
-                    on  + cudnn-recurrent#4 1105920 activation
+                    on  + cudnn-recurrent#3 12677504 workspace
+                    on  + cudnn-recurrent#4 921856 activation
                     on  - cudnn-recurrent#3
                     on  - cudnn-recurrent#2
                     off - h
@@ -511,13 +508,13 @@ pub(super) mod tests {
                     on  + cudnn-recurrent#9 6144 workspace
                     on  + cudnn-recurrent#10 122880 workspace
                     on  + cudnn-recurrent#11 184320 workspace
-                    on  + cudnn-recurrent#12 737280 workspace
+                    on  + cudnn-recurrent#12 12677504 workspace
                     on  - cudnn-recurrent#12
                     on  - cudnn-recurrent#11
                     on  - cudnn-recurrent#10
                     on  + cudnn-recurrent#13 122880 workspace
                     on  + gwi 248832 gradient cudnn-recurrent
-                    on  + cudnn-recurrent#14 737280 workspace
+                    on  + cudnn-recurrent#14 12677504 workspace
                     on  - cudnn-recurrent#14
                     on  - cudnn-recurrent#13
                     on  - cudnn-recurrent#9
@@ -571,8 +568,8 @@ pub(super) mod tests {
                     off + workspace 2826240 activation
                         + hy 6144 temporary
                         + cy 6144 temporary
-                    on  + cudnn-recurrent#2 737280 workspace
-                    on  + cudnn-recurrent#3 1105920 activation
+                    on  + cudnn-recurrent#2 12677504 workspace
+                    on  + cudnn-recurrent#3 921856 activation
                     on  - cudnn-recurrent#2
                     off - h
                     off - c
@@ -583,10 +580,10 @@ pub(super) mod tests {
                     on  + cudnn-recurrent#6 122880 workspace
                     on  + cudnn-recurrent#7 6144 workspace
                     on  + cudnn-recurrent#8 6144 workspace
-                    on  + cudnn-recurrent#9 737280 workspace
+                    on  + cudnn-recurrent#9 12677504 workspace
                     on  - cudnn-recurrent#9
                     on  + cudnn-recurrent#10 248832 workspace
-                    on  + cudnn-recurrent#11 737280 workspace
+                    on  + cudnn-recurrent#11 12677504 workspace
                     on  - cudnn-recurrent#11
                     on  - cudnn-recurrent#10
                     on  - cudnn-recurrent#8
@@ -690,12 +687,8 @@ pub(super) mod tests {
                 .iter()
                 .map(|u| (u.range.cause, u.range.low.get(), u.range.high.get()))
                 .collect();
-            let units = 30 * 16 * 96 * 4;
-            let weights: u64 = PARAMETERS.iter().map(|p| p.2).sum();
-            let workspace = (Uncertainty::Library, 0, 4 * units + weights);
-            let reserve = (Uncertainty::Library, 5 * units, 8 * units);
-            assert_eq!(doubts.iter().filter(|&&d| d == workspace).count(), 3, "{}", case.shows);
-            assert_eq!(doubts.iter().filter(|&&d| d == reserve).count(), 1, "{}", case.shows);
+            let workspace = (Uncertainty::Library, 9_408_768, 12_677_504);
+            assert_eq!(doubts, [workspace; 3], "{}", case.shows);
         }
     }
 }
