@@ -7,7 +7,7 @@
 use std::env;
 use std::path::PathBuf;
 
-const SOURCES: [&str; 17] = [
+const SOURCES: [&str; 18] = [
     "activity",
     "bounds",
     "capture",
@@ -25,6 +25,7 @@ const SOURCES: [&str; 17] = [
     "properties",
     "python",
     "runtime",
+    "splits",
 ];
 
 /// Flags against what an error in the library could be used for: it runs in the user's process. Those that the compiler

@@ -8,6 +8,7 @@
 // version; cuDNN 8 has the same.
 #define _GNU_SOURCE
 #include "vgpu.h"
+#include "cudnn.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 
 enum { OK = 0, BAD_PARAMETER = 2000 };
 // cudnnBackendDescriptorType_t
-enum { DEVICE_PROPERTIES = 38 };
+enum { FORWARD = 10, BACKWARD_DATA = 12, DEVICE_PROPERTIES = 38 };
 // cudnnBackendAttributeType_t
 enum { TYPE_HANDLE = 0, TYPE_BOOLEAN = 2, TYPE_INT64 = 3, TYPE_DOUBLE = 5, TYPE_POINTER = 6, TYPE_DESCRIPTOR = 15, TYPE_CHAR = 24, TYPE_FRACTION = 26 };
 // cudnnBackendAttributeName_t
@@ -24,7 +25,7 @@ enum {
   HEURISTICS_GRAPH = 201, HEURISTICS_RESULTS = 202, HEURISTICS_DEVICE = 204,
   CONFIG_ENGINE = 300, CONFIG_INTERMEDIATES = 301, CONFIG_CHOICES = 302, CONFIG_WORKSPACE = 303,
   PLAN_HANDLE = 400, PLAN_WORKSPACE = 402, PLAN_JSON = 405, PLAN_DEVICE = 407,
-  GRAPH_ENGINES = 802,
+  GRAPH_OPERATIONS = 801, GRAPH_ENGINES = 802,
   ENGINE_GRAPH = 1300, ENGINE_INDEX = 1301, ENGINE_KNOBS = 1302, ENGINE_NUMERICS = 1303, ENGINE_BEHAVIOR = 1305, ENGINE_DEVICE = 1307,
   DEVICE_JSON = 2702,
 };
@@ -32,19 +33,10 @@ enum {
 
 // A descriptor of PyTorch's: the real library's, or the attributes that were set.
 struct attribute { int name, type; int64_t count; void *data; struct attribute *next; };
-struct descriptor { int type; void *real; struct attribute *attributes; };
+// `is_convolution`: a graph of one convolution, and what is made for it.
+struct descriptor { int type, is_convolution; void *real; struct attribute *attributes; };
 
-static struct {
-  int is_usable;
-  size_t version;
-  int (*create)(int, void **);
-  int (*destroy)(void *);
-  int (*set)(void *, int, int, int64_t, const void *);
-  int (*get)(void *, int, int, int64_t, int64_t *, void *);
-  int (*finalize)(void *);
-  void (*last_error)(char *, size_t);
-  void *device;
-} library;
+static struct cudnn library;
 
 static void describe_device(char *json, size_t size) {
   const struct config *g = vgpu_config();
@@ -214,6 +206,12 @@ API(int, cudnnBackendSetAttribute)(struct descriptor *d, int name, int type, int
   void *real[MAX_DESCRIPTORS];
   if (count < 0 || count > MAX_DESCRIPTORS) return BAD_PARAMETER;
   unwrap(real, data, count);
+  struct descriptor *const *given = data;
+  for (int64_t i = 0; i < count; i++) {
+    if (!is_descriptor(given[i])) continue;
+    int is_one = name == GRAPH_OPERATIONS && count == 1 && given[i]->type >= FORWARD && given[i]->type <= BACKWARD_DATA;
+    d->is_convolution |= is_one || given[i]->is_convolution;
+  }
   int status = library.set(d->real, name, type, count, real);
   int device = name == HEURISTICS_GRAPH ? HEURISTICS_DEVICE : name == ENGINE_GRAPH ? ENGINE_DEVICE : 0;
   if (!status && device) status = library.set(d->real, device, TYPE_DESCRIPTOR, 1, &library.device);
@@ -221,6 +219,12 @@ API(int, cudnnBackendSetAttribute)(struct descriptor *d, int name, int type, int
 }
 
 static int get_real(struct descriptor *d, int name, int type, int64_t wanted, int64_t *count, void *data) {
+  if (name == PLAN_WORKSPACE && type == TYPE_INT64 && data && wanted > 0 && d->is_convolution && vgpu_config()->major == 9) {
+    int status = library.get(d->real, name, type, wanted, count, data);
+    int64_t *size = data;
+    if (!status && *size >= 0) *size = (int64_t)vgpu_split_workspace(&library, d->real, vgpu_config()->sms, (size_t)*size);
+    return status;
+  }
   if (type != TYPE_DESCRIPTOR || !data) return library.get(d->real, name, type, wanted, count, data);
   void *real[MAX_DESCRIPTORS];
   struct descriptor **descriptors = data;
@@ -228,7 +232,8 @@ static int get_real(struct descriptor *d, int name, int type, int64_t wanted, in
   unwrap(real, descriptors, wanted);
   int status = library.get(d->real, name, type, wanted, count, real);
   // The library fills the descriptors that it is given.
-  for (int64_t i = 0; i < wanted; i++) if (is_descriptor(descriptors[i])) descriptors[i]->real = real[i];
+  for (int64_t i = 0; i < wanted; i++)
+    if (is_descriptor(descriptors[i])) descriptors[i]->real = real[i], descriptors[i]->is_convolution = d->is_convolution;
   return status;
 }
 

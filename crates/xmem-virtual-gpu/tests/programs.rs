@@ -354,6 +354,17 @@ fn an_old_cudnn_gets_plans_without_workspaces_and_a_line_in_the_log() {
 }
 
 #[test]
+fn workspaces_that_are_split_are_those_measured_on_an_h100() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("splits");
+    let native = Path::new(env!("CARGO_MANIFEST_DIR")).join("native");
+    let include = format!("-I{}", native.display());
+    compile(&program, include_str!("programs/splits.c"), &[&include]);
+    let output = Command::new(&program).output().expect("started");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn memory_that_cannot_be_private_is_shared() {
     let folder = tempfile::tempdir().expect("a folder");
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
