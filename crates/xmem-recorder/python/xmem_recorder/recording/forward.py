@@ -2,7 +2,8 @@
 
 import functools
 
-from .. import session
+from .. import engine, session
+from ..cpu import places
 from ..facts import cudnn
 from ..imports import inside_import
 from ..patching import replace
@@ -11,6 +12,15 @@ from . import after_steps, begin, calls, end, evaluation, iterations, lengths, p
 # Models of which a message is sent.
 MAX_MODELS_SENT = 10
 
+
+class _State:
+    """Whether the script has put anything on the GPU."""
+
+    def __init__(self):
+        self.is_used = False
+
+
+_state = _State()
 _torch = None
 
 
@@ -125,6 +135,8 @@ def _called(module, args, kwargs):
         # A checkpointed part of a model is computed again.
         return
     end.finish_if_requested()
+    if _prepares():
+        return
     cudnn.sample(_torch)
     parts.called(module)
     count = calls.count(module)
@@ -136,6 +148,18 @@ def _called(module, args, kwargs):
         calls.add_evaluation(module)
     calls.add(module)
     calls.add_batch(_shapes(args, kwargs), module)
+
+
+def _prepares():
+    """Returns whether a call is no pass, but part of the construction of models: nothing is on the GPU yet. On the CPU, where
+    a script may train without one, only calls without gradients are, such as those of parametrizations
+    (torch/nn/utils/parametrize.py) while weights are drawn."""
+    if not engine.is_virtual():
+        return not _torch.is_grad_enabled() and not places.used()
+    cuda = _torch.cuda
+    if not _state.is_used:
+        _state.is_used = cuda.is_initialized() and any(map(cuda.memory_reserved, range(cuda.device_count())))
+    return not _state.is_used
 
 
 def _called_in_rest(module):
