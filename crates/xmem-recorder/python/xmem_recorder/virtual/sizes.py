@@ -26,6 +26,7 @@ def install(torch):
         _library.impl("bincount", _bincount, "CUDA")
         _library.impl("repeat_interleave.Tensor", _repeat_interleave, "CUDA")
         _library.impl("_local_scalar_dense", _local_scalar_dense, "CUDA")
+        _library.impl("_coalesce", _coalesce, "SparseCUDA")
 
 
 def functions(torch):
@@ -188,3 +189,41 @@ def _repeat_interleave(repeats, output_size=None):
             known.keep(result, known.state(repeats))
         del sums
         return result
+
+
+def _coalesce(tensor):
+    """A sparse tensor with each index once: as many as are distinct
+    (aten/src/ATen/native/sparse/cuda/SparseCUDATensor.cu, `_coalesce_sparse_cuda`)."""
+    with _torch._C.DisableTorchFunction():
+        count = tensor._nnz()
+        if count < 2:
+            return tensor.clone()._coalesced_(True)
+        indices, values = tensor._indices(), tensor._values().contiguous()
+        flat, *orders = (_numbers(tensor, count) for _ in range(3))
+        # Scratch of the sort by keys, and of the search for distinct ones: as on an H100 (`traces/measured`).
+        for size in ((2 * -(-8 * count // 256) * 256 if count > 256 else 1024) + 511, 1535):
+            _torch.empty(size, dtype=_torch.uint8, device=tensor.device)
+        known_indices = known.unrecorded(_values, indices, "aten::_coalesce")
+        if known_indices is None:
+            assumptions.use("aten::_coalesce", "unique")
+            distinct = max(1, round(count * assumptions.share("unique")))
+        else:
+            distinct = known.unrecorded(lambda: _torch.unique(known_indices, dim=1).shape[1])
+        new_values = _torch.empty((distinct, *values.shape[1:]), dtype=values.dtype, device=values.device)
+        del orders
+        if indices.shape[0] == 1:
+            new_indices = flat[:distinct].unsqueeze(0)
+        else:
+            new_indices = _torch.empty((indices.shape[0], distinct), dtype=_torch.int64, device=tensor.device)
+        del flat
+        if known_indices is not None:
+            known.unrecorded(lambda: known.alias(new_indices).copy_(_torch.unique(known_indices, dim=1)))
+            known.keep(new_indices, known.state(indices))
+        dims = (tensor.sparse_dim(), tensor.dense_dim(), tensor.shape)
+        make = _torch.ops.aten._sparse_coo_tensor_with_dims_and_tensors.default
+        layout = {"dtype": tensor.dtype, "layout": _torch.sparse_coo, "device": tensor.device}
+        return make(*dims, new_indices, new_values, **layout)._coalesced_(True)
+
+
+def _numbers(tensor, count):
+    return _torch.empty(count, dtype=_torch.int64, device=tensor.device)
