@@ -19,6 +19,7 @@ pub(crate) enum Kind {
     Engine = 2,
     EngineConfig = 3,
     EngineHeuristics = 4,
+    KnobChoice = 7,
     Forward = 10,
     BackwardFilter = 11,
     BackwardData = 12,
@@ -47,6 +48,9 @@ pub(crate) enum Enumeration {
     DataType = 1,
     ConvolutionMode = 7,
     HeuristicMode = 8,
+    Knob = 9,
+    /// A number of 32 bits.
+    Number = 23,
 }
 
 /// `CUDNN_STATUS_NOT_SUPPORTED` or another error status, with the library's message.
@@ -317,6 +321,17 @@ impl<'b> Descriptor<'b> {
         unsafe { self.set(name, value_type::DESCRIPTOR, &[other.raw]) }
     }
 
+    /// Refers to other descriptors, which cuDNN copies or counts.
+    pub(crate) fn set_descriptors(
+        &mut self,
+        name: Attribute,
+        others: &[Descriptor<'b>],
+    ) -> Result<(), Refusal> {
+        let raw: Vec<Raw> = others.iter().map(|other| other.raw).collect();
+        // SAFETY: attributes of this type are pointers to descriptors; all of `others` are alive.
+        unsafe { self.set(name, value_type::DESCRIPTOR, &raw) }
+    }
+
     /// Sets an attribute. The library refuses a `value_type` that is not the attribute's.
     ///
     /// # Safety
@@ -345,6 +360,17 @@ impl<'b> Descriptor<'b> {
         let status = unsafe {
             (self.backend.get)(self.raw, name, value_type::INT64, 1, &raw mut count, place)
         };
+        self.backend.check(status)?;
+        Ok(value)
+    }
+
+    /// One value of an enumeration.
+    pub(crate) fn enumeration(&self, name: Attribute, of: Enumeration) -> Result<c_int, Refusal> {
+        let (mut value, mut count): (c_int, i64) = (0, 0);
+        let place = (&raw mut value).cast();
+        // SAFETY: `value` holds the one element that is requested; enumerations are of C's type `int`.
+        let status =
+            unsafe { (self.backend.get)(self.raw, name, of as c_int, 1, &raw mut count, place) };
         self.backend.check(status)?;
         Ok(value)
     }
@@ -379,6 +405,17 @@ impl<'b> Descriptor<'b> {
         kind: Kind,
     ) -> Result<Vec<Descriptor<'b>>, Refusal> {
         let count = self.count(name, value_type::DESCRIPTOR)?;
+        self.descriptors_up_to(name, kind, count)
+    }
+
+    /// The descriptors that an attribute holds, so many of them at most. For some attributes the library does not say
+    /// how many there are.
+    pub(crate) fn descriptors_up_to(
+        &self,
+        name: Attribute,
+        kind: Kind,
+        count: usize,
+    ) -> Result<Vec<Descriptor<'b>>, Refusal> {
         let mut all = Vec::with_capacity(count);
         for _ in 0..count {
             all.push(self.backend.descriptor(kind)?);

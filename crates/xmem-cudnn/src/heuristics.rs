@@ -11,7 +11,10 @@
 //! convolutions all could be built, and the plan's workspace was the configuration's.
 
 use crate::backend::{Attribute, Backend, Descriptor, Enumeration, Kind, Refusal};
+use crate::properties;
 use crate::query::{Query, Wanted};
+use crate::splits;
+use std::array;
 use xmem_convolutions::{ConvPass, ElementType, Layout};
 use xmem_types::Bytes;
 
@@ -32,9 +35,16 @@ const HEURISTICS_GRAPH: Attribute = 201;
 const HEURISTICS_RESULTS: Attribute = 202;
 const HEURISTICS_DEVICE: Attribute = 204;
 const CONFIG_ENGINE: Attribute = 300;
+const CONFIG_CHOICES: Attribute = 302;
 const CONFIG_WORKSPACE: Attribute = 303;
+const CHOICE_KNOB: Attribute = 600;
+const CHOICE_VALUE: Attribute = 601;
 const GRAPH_OPERATIONS: Attribute = 801;
+const ENGINE_GRAPH: Attribute = 1300;
+const ENGINE_INDEX: Attribute = 1301;
 const ENGINE_NUMERICAL_NOTE: Attribute = 1303;
+const ENGINE_SMS: Attribute = 1306;
+const ENGINE_DEVICE: Attribute = 1307;
 const DEVICE_JSON: Attribute = 2702;
 
 const MODE_INSTANT: i32 = 0;
@@ -43,13 +53,23 @@ const CROSS_CORRELATION: i32 = 1;
 const DATA_FLOAT: i32 = 0;
 const NOTE_DOWN_CONVERT_INPUTS: i32 = 1;
 
+const KNOB_WORKSPACE: i32 = 25;
+const KNOB_CLUSTER_M: i32 = 27;
+const KNOB_CLUSTER_N: i32 = 28;
+const MOST_CHOICES: usize = 32;
+
 /// The alignment that PyTorch finds for tensors of the caching allocator (`getAlignment`).
 const ALIGNMENT: i64 = 32;
+
+/// The compute capability whose kernels split sums among all multiprocessors, as cuDNN writes it.
+const SPLITTING: u64 = 900;
 
 /// A device as cuDNN reads it.
 pub(crate) struct Device<'b> {
     backend: &'b Backend,
     properties: Descriptor<'b>,
+    /// The multiprocessors among which kernels split sums; none if workspaces do not follow from them.
+    splits_among: Option<u64>,
 }
 
 impl<'b> Device<'b> {
@@ -58,7 +78,8 @@ impl<'b> Device<'b> {
         let mut properties = backend.descriptor(Kind::DeviceProperties)?;
         properties.set_text(DEVICE_JSON, json)?;
         properties.finalize()?;
-        Ok(Self { backend, properties })
+        let splits_among = properties::multiprocessors(json, SPLITTING);
+        Ok(Self { backend, properties, splits_among })
     }
 
     /// The workspaces of all plans in PyTorch's order, or those that it requests one after the other until
@@ -73,6 +94,8 @@ impl<'b> Device<'b> {
                     continue;
                 }
                 let size = Bytes(u64::try_from(config.integer(CONFIG_WORKSPACE)?).unwrap_or(0));
+                // Of the plan that PyTorch takes; the others matter where memory is short.
+                let size = if sizes.is_empty() { self.split(&graph, &config, size) } else { size };
                 if query.wanted == Wanted::All {
                     sizes.push(size);
                     continue;
@@ -99,6 +122,56 @@ impl<'b> Device<'b> {
         heuristics.set_descriptor(HEURISTICS_DEVICE, &self.properties)?;
         heuristics.finalize()?;
         heuristics.descriptors(HEURISTICS_RESULTS, Kind::EngineConfig)
+    }
+
+    /// The workspace of a configuration with all multiprocessors, where the library says `found` without a GPU.
+    fn split(&self, graph: &Descriptor<'b>, config: &Descriptor<'b>, found: Bytes) -> Bytes {
+        let Some(sms) = self.splits_among else { return found };
+        let Ok((engine, choices)) = configured(config) else { return found };
+        let value = |knob| choices.iter().find(|choice| choice.0 == knob).map(|choice| choice.1);
+        let clusters = [KNOB_CLUSTER_M, KNOB_CLUSTER_N].map(value);
+        if value(KNOB_WORKSPACE) != Some(0) || clusters[0].is_none() {
+            return found;
+        }
+        let blocks: i64 = clusters.into_iter().flatten().product();
+        let samples = array::from_fn(|n| {
+            let size = self.sample(graph, engine, &choices, i32::try_from(n + 1).ok()?).ok()?;
+            u64::try_from(size).ok()
+        });
+        match u64::try_from(blocks) {
+            Ok(blocks) if (1..=sms).contains(&blocks) => splits::size(&samples, blocks, sms, found),
+            _ => found,
+        }
+    }
+
+    /// The workspace of an engine with so many multiprocessors and clusters of one block.
+    fn sample(
+        &self,
+        graph: &Descriptor<'b>,
+        index: i64,
+        choices: &[(i32, i64)],
+        sms: i32,
+    ) -> Result<i64, Refusal> {
+        let mut engine = self.backend.descriptor(Kind::Engine)?;
+        engine.set_descriptor(ENGINE_GRAPH, graph)?;
+        engine.set_integers(ENGINE_INDEX, &[index])?;
+        engine.set_descriptor(ENGINE_DEVICE, &self.properties)?;
+        engine.set_enumeration(ENGINE_SMS, Enumeration::Number, sms)?;
+        engine.finalize()?;
+        let mut config = self.backend.descriptor(Kind::EngineConfig)?;
+        config.set_descriptor(CONFIG_ENGINE, &engine)?;
+        let mut all = Vec::new();
+        for &(knob, value) in choices {
+            let is_cluster = [KNOB_CLUSTER_M, KNOB_CLUSTER_N].contains(&knob);
+            let mut choice = self.backend.descriptor(Kind::KnobChoice)?;
+            choice.set_enumeration(CHOICE_KNOB, Enumeration::Knob, knob)?;
+            choice.set_integers(CHOICE_VALUE, &[if is_cluster { 1 } else { value }])?;
+            choice.finalize()?;
+            all.push(choice);
+        }
+        config.set_descriptors(CONFIG_CHOICES, &all)?;
+        config.finalize()?;
+        config.integer(CONFIG_WORKSPACE)
     }
 
     fn graph(&self, query: &Query) -> Result<Descriptor<'b>, Refusal> {
@@ -181,6 +254,18 @@ fn strides(dims: &[i64], layout: Layout) -> Vec<i64> {
         next *= dims[dim].max(1);
     }
     strides
+}
+
+/// The engine of a configuration and the choices of its knobs.
+fn configured(config: &Descriptor<'_>) -> Result<(i64, Vec<(i32, i64)>), Refusal> {
+    let engines = config.descriptors(CONFIG_ENGINE, Kind::Engine)?;
+    let index = engines.first().map_or(Ok(-1), |engine| engine.integer(ENGINE_INDEX))?;
+    let choices = config.descriptors_up_to(CONFIG_CHOICES, Kind::KnobChoice, MOST_CHOICES)?;
+    let read = |choice: &Descriptor<'_>| {
+        let knob = choice.enumeration(CHOICE_KNOB, Enumeration::Knob)?;
+        Ok((knob, choice.integer(CHOICE_VALUE)?))
+    };
+    Ok((index, choices.iter().map(read).collect::<Result<_, Refusal>>()?))
 }
 
 fn down_converts(config: &Descriptor<'_>) -> Result<bool, Refusal> {

@@ -28,6 +28,7 @@ mod query;
 mod search;
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
 mod settings;
+mod splits;
 mod stubs;
 #[cfg(unix)]
 #[expect(clippy::disallowed_methods, reason = "lists the parts of a library")]

@@ -54,6 +54,16 @@ pub(crate) fn is_of(properties: &str, on: ComputeCapability) -> bool {
     properties.contains(&format!("\"deviceVer\":{version},"))
 }
 
+/// The multiprocessors of the device that properties describe, if it is of this version.
+pub(crate) fn multiprocessors(properties: &str, version: u64) -> Option<u64> {
+    let number = |key: &str| {
+        let (_, rest) = properties.split_once(&format!("\"{key}\":"))?;
+        let end = rest.find(|c: char| !c.is_ascii_digit())?;
+        rest[..end].parse().ok()
+    };
+    number("multiProcessorCount").filter(|_| number("deviceVer") == Some(version))
+}
+
 /// The name of the device that properties describe.
 pub(crate) fn name(properties: &str) -> Option<&str> {
     properties.strip_prefix("{\"deviceName\":\"")?.split('"').next()
