@@ -169,10 +169,11 @@ const HANDED_ON: [&str; 2] = ["PythonDispatchMode", "PythonSubclass"];
 /// Returns whether an operator makes its output itself, in memory. Tensors of a mode may have none: DTensor asks fake
 /// ones for shapes (torch/distributed/tensor/_sharding_prop.py, `propagate_tensor_meta`).
 fn computes(program: &Program<'_>, op: OpId) -> bool {
-    // Autocast calls the same operator again with converted inputs.
+    // Autocast calls the same operator again with converted inputs. The shape of a sparse tensor says nothing of its memory.
     let is_passed_on = |inner: OpId| {
         program.op_symbol(inner) == program.op_symbol(op)
             || HANDED_ON.contains(&program.op_name(inner))
+            || program.op_name(inner) == "aten::_indices"
     };
     let mut outside = std::iter::successors(program.tree.parent(op), |&op| program.tree.parent(op));
     !program.tree.children(op).any(is_passed_on)
