@@ -126,7 +126,7 @@ def one(job):
     name, a = job
     if os.path.exists(f"{W}/{name}.json.xz") or time.time() - t0 > seconds - 25:
         return
-    d = f"{W}/work/{name}"
+    d = f"{W}/runs/{name}"
     os.makedirs(d, exist_ok=True)
     env = dict(
         os.environ,
