@@ -10,6 +10,7 @@ mod assumed_values;
 mod autocast;
 mod compiled;
 mod condition;
+mod convolution_splits;
 mod distributed;
 mod gpu_timing;
 mod growth;
@@ -43,7 +44,7 @@ pub struct Doubt {
 }
 
 /// All doubts, in the order in which they are assessed. The order of notes in the answer is theirs.
-pub const DOUBTS: [Doubt; 16] = [
+pub const DOUBTS: [Doubt; 17] = [
     // What the recording itself says comes first: it may find that the recording is damaged, on which the last one rests.
     recorded_peaks::DOUBT,
     one_length::DOUBT,
@@ -53,6 +54,8 @@ pub const DOUBTS: [Doubt; 16] = [
     gpu_timing::DOUBT,
     other_orders::DOUBT,
     unknown_branches::DOUBT,
+    // What the GPU decides, and was asked without one.
+    convolution_splits::DOUBT,
     // What runs on the GPU in another way than it was recorded. The range around the eager job is around its peaks, not around
     // the range that others have extended, so that these may stand in any order.
     compiled::DOUBT,

@@ -429,6 +429,7 @@ fn reason(name: &'static str) -> &'static str {
     match name {
         "convolution_plan" => "cuDNN plans",
         "convolution_benchmark" => "cudnn.benchmark",
+        "convolution_splits" => "cuDNN on this GPU",
         "address_order" => "address order",
         "assumed_values" => "assumed values",
         "gpu_timing" => "GPU timing",

@@ -142,7 +142,8 @@ pub(super) struct PeakRangeDto {
 struct UncertaintyDto {
     /// convolution_plan: the algorithm that cuDNN chooses, if the release that will run was not queried or its workspace
     /// is smaller than the fitted model's; convolution_benchmark: the plan that is the fastest of those that
-    /// torch.backends.cudnn.benchmark tries; library: undocumented memory of libraries; operator: operators without a
+    /// torch.backends.cudnn.benchmark tries; convolution_splits: workspaces on GPUs of compute capability 9, which
+    /// follow from the clusters that the GPU runs at once; library: undocumented memory of libraries; operator: operators without a
     /// rule; device_memory: the memory that the device leaves to the allocator; address_order: the order in which the
     /// driver assigns addresses; assumed_values: values that a virtual GPU does not compute; gpu_timing: when work on
     /// the GPU is complete; other_orders: the order of batches of different lengths; torch_compile: what torch.compile does to a job that was recorded eagerly.
@@ -152,6 +153,7 @@ struct UncertaintyDto {
             "enum" = [
                 "convolution_plan",
                 "convolution_benchmark",
+                "convolution_splits",
                 "library",
                 "operator",
                 "device_memory",
