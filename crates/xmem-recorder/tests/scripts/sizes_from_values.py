@@ -4,7 +4,7 @@
 # stdout-without = ["done"]
 # [virtual-gpu]
 # options = ["--assume", "nonzero=0..1,unique=0..1"]
-# contains-cpu = 3.0
+# contains-cpu = 4.0
 # [virtual-gpu.replay]
 # "/verdict" = "fits"
 # "/range/confidence" = "likely"

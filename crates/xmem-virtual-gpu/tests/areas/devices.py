@@ -27,10 +27,9 @@ def properties():
     if p.name != H100:
         return
     assert (p.major, p.minor) == (9, 0) and p.multi_processor_count == 132 and 79 << 30 < p.total_memory < 80 << 30, p
-    # The L2 cache is assumed; an H100 has 50 MiB.
     for name, value in {
         "max_threads_per_multi_processor": 2048, "regs_per_multiprocessor": 65536, "warp_size": 32,
-        "L2_cache_size": 40 * MIB, "shared_memory_per_block": 49152, "shared_memory_per_block_optin": 232448,
+        "L2_cache_size": 50 * MIB, "shared_memory_per_block": 49152, "shared_memory_per_block_optin": 232448,
         "shared_memory_per_multiprocessor": 233472, "is_integrated": 0, "is_multi_gpu_board": 0,
     }.items():
         # Older releases have fewer.
