@@ -132,7 +132,8 @@ def sparse_lt():
 
 
 @area("cuDNN convolutions", MODELED, "plans and workspaces are the real library's for this device (cuDNN 9.8 and "
-      "later); with an older one, convolutions have no workspaces, and a note says so")
+      "later); on compute capability 9, workspaces for all multiprocessors are worked out, as the library counts 18 "
+      "(`convolution-splits`); with an older one, convolutions have no workspaces, and a note says so")
 def convolutions():
     import torch
 
@@ -150,8 +151,8 @@ def convolutions():
     torch.backends.cudnn.benchmark = False
 
 
-@area("cuDNN recurrent networks", MODELED, "weights and outputs as on a GPU; reserve spaces and workspaces are "
-      "not known and not counted")
+@area("cuDNN recurrent networks", MODELED, "weights, outputs and reserve spaces as on a GPU; workspaces as measured on "
+      "an H100 with cuDNN 9.19 (`estimated-workspaces`)")
 def recurrent():
     import torch
 
