@@ -108,6 +108,15 @@ def main(name):
             bos_token_id=1,
             eos_token_id=2,
         )
+        layers = dict(
+            d_model=256,
+            encoder_layers=3,
+            decoder_layers=3,
+            encoder_attention_heads=4,
+            decoder_attention_heads=4,
+            encoder_ffn_dim=512,
+            decoder_ffn_dim=512,
+        )
         more = dict(
             gpt2=dict(n_embd=256, n_layer=3, n_head=4, n_positions=512),
             gptj=dict(n_embd=256, n_layer=3, n_head=4, rotary_dim=32, n_positions=512),
@@ -115,23 +124,9 @@ def main(name):
             bloom=dict(n_layer=3, n_head=4),
             opt=dict(ffn_dim=512, word_embed_proj_dim=256),
             t5=dict(d_model=256, d_kv=64, d_ff=512, num_layers=3, num_heads=4, decoder_start_token_id=0),
-            bart=dict(
-                d_model=256,
-                encoder_layers=3,
-                decoder_layers=3,
-                encoder_attention_heads=4,
-                decoder_attention_heads=4,
-                encoder_ffn_dim=512,
-                decoder_ffn_dim=512,
-            ),
+            bart=layers,
             whisper=dict(
-                d_model=256,
-                encoder_layers=3,
-                decoder_layers=3,
-                encoder_attention_heads=4,
-                decoder_attention_heads=4,
-                encoder_ffn_dim=512,
-                decoder_ffn_dim=512,
+                **layers,
                 max_target_positions=128,
                 max_source_positions=300,
                 decoder_start_token_id=1,

@@ -107,7 +107,7 @@ pub(crate) fn size(samples: &[Option<u64>; SAMPLES], blocks: u64, sms: u64, foun
     let all = best.tiles.div_ceil(blocks);
     let split = parts(all, wave, best.most) * blocks;
     // The least waits if there is more than one wave.
-    let whole = if least % 16 == 0 { least } else { least - WAIT };
+    let whole = if least % 16 == 0 { least } else { least.saturating_sub(WAIT) };
     Bytes(match split {
         0 if all <= wave => whole,
         0 => whole + WAIT,

@@ -104,6 +104,12 @@ impl Bounds {
         self.low == self.high
     }
 
+    /// From `low` to `high` of so many `parts` of a value.
+    pub(crate) const fn around(value: Bytes, [low, high]: [u64; 2], parts: u64) -> Self {
+        let part = value.get() / parts;
+        Self { low: Bytes(part * low), high: Bytes(part.saturating_mul(high)) }
+    }
+
     const fn at(value: Bytes) -> Self {
         Self { low: value, high: value }
     }

@@ -83,7 +83,7 @@ size_t vgpu_split_size(const size_t *samples, int blocks, int sms, size_t found)
   if (!wave) return found;
   size_t split = (size_t)parts(all, wave, best.most) * (size_t)blocks;
   // The least has 131 bytes for more than one wave, or none.
-  size_t whole = least / 16 * 16 == least ? least : least - 131;
+  size_t whole = least % 16 == 0 ? least : least > 131 ? least - 131 : 0;
   if (split) return whole + 131 + split * (best.tile + 4);
   return all <= wave ? whole : whole + 131;
 }

@@ -2,7 +2,7 @@
 
 use super::{Assessment, Doubt, Subject};
 use crate::range::{Bounds, Confidence};
-use xmem_types::{Bytes, Severity};
+use xmem_types::Severity;
 
 pub(super) const DOUBT: Doubt = Doubt { name: "compiled", assess };
 
@@ -33,10 +33,7 @@ fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
              {PERCENT} % less or more; `xmem profile --virtual-gpu` records it as it runs"
         )
     });
-    let around = |peak: Bytes| Bounds {
-        low: Bytes(peak.get() / 100 * (100 - PERCENT)),
-        high: Bytes((peak.get() / 100).saturating_mul(100 + PERCENT)),
-    };
+    let around = |peak| Bounds::around(peak, [100 - PERCENT, 100 + PERCENT], 100);
     let peak = &assessment.memory.peak;
     let bounds = (around(peak.allocated), around(peak.reserved));
     assessment.extend(TORCH_COMPILE, bounds, subject.device(), Confidence::Doubtful);

@@ -7,7 +7,7 @@
 
 use super::{Assessment, Doubt, Subject};
 use crate::range::{Bounds, Confidence};
-use xmem_types::{Bytes, Severity};
+use xmem_types::Severity;
 
 pub(super) const DOUBT: Doubt = Doubt { name: "convolution_splits", assess };
 
@@ -33,10 +33,7 @@ fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
          model: on an H100, both peaks were equal in most jobs, and peak reserved up to 6 % lower or 9 % higher in others"
             .to_owned()
     });
-    let around = |peak: Bytes, [low, high]: [u64; 2]| Bounds {
-        low: Bytes(peak.get() / 1000 * low),
-        high: Bytes((peak.get() / 1000).saturating_mul(high)),
-    };
+    let around = |peak, bounds| Bounds::around(peak, bounds, 1000);
     let peak = &assessment.memory.peak;
     let bounds = (around(peak.allocated, ALLOCATED), around(peak.reserved, RESERVED));
     assessment.extend("convolution_splits", bounds, subject.device(), Confidence::Likely);

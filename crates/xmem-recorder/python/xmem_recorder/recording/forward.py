@@ -151,9 +151,9 @@ def _called(module, args, kwargs):
 
 
 def _prepares():
-    """Returns whether a call is no pass, but part of the construction of models: nothing is on the GPU yet. On the CPU, where
-    a script may train without one, only calls without gradients are, such as those of parametrizations
-    (torch/nn/utils/parametrize.py) while weights are drawn."""
+    """Returns whether a call happens while models are made: nothing is on the GPU yet, so that it is not a pass. On the CPU
+    engine, where a script may train without a GPU, this holds for calls without gradients only, such as those of
+    parametrizations (torch/nn/utils/parametrize.py) while weights are drawn."""
     if not engine.is_virtual():
         return not _torch.is_grad_enabled() and not places.used()
     cuda = _torch.cuda

@@ -208,7 +208,8 @@ def _coalesce(tensor):
             assumptions.use("aten::_coalesce", "unique")
             distinct = max(1, round(count * assumptions.share("unique")))
         else:
-            distinct = known.unrecorded(lambda: _torch.unique(known_indices, dim=1).shape[1])
+            known_indices = known.unrecorded(lambda: _torch.unique(known_indices, dim=1))
+            distinct = known_indices.shape[1]
         new_values = _torch.empty((distinct, *values.shape[1:]), dtype=values.dtype, device=values.device)
         del orders
         if indices.shape[0] == 1:
@@ -217,7 +218,7 @@ def _coalesce(tensor):
             new_indices = _torch.empty((indices.shape[0], distinct), dtype=_torch.int64, device=tensor.device)
         del flat
         if known_indices is not None:
-            known.unrecorded(lambda: known.alias(new_indices).copy_(_torch.unique(known_indices, dim=1)))
+            known.unrecorded(lambda: known.alias(new_indices).copy_(known_indices))
             known.keep(new_indices, known.state(indices))
         dims = (tensor.sparse_dim(), tensor.dense_dim(), tensor.shape)
         make = _torch.ops.aten._sparse_coo_tensor_with_dims_and_tensors.default
