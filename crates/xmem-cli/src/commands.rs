@@ -8,6 +8,7 @@ mod cudnn_worker;
 mod devices;
 mod diff;
 mod enter_overlay;
+mod fit;
 mod inspect;
 mod look;
 mod man;
@@ -16,6 +17,7 @@ mod plan;
 mod profile;
 mod replay;
 mod report;
+mod run;
 mod serve;
 mod simulate;
 mod snapshot;
@@ -34,6 +36,7 @@ use cudnn_worker::CudnnWorkerArgs;
 use devices::DevicesArgs;
 use diff::DiffArgs;
 use enter_overlay::EnterOverlayArgs;
+use fit::FitArgs;
 use inspect::InspectArgs;
 use look::LookArgs;
 use offload::OffloadArgs;
@@ -41,6 +44,7 @@ use plan::PlanArgs;
 use profile::ProfileArgs;
 use replay::ReplayArgs;
 use report::ReportArgs;
+use run::RunArgs;
 use serve::ServeArgs;
 use simulate::SimulateArgs;
 use snapshot::SnapshotArgs;
@@ -52,8 +56,9 @@ use validate::ValidateArgs;
 pub(crate) type Outcome = Result<Exit, CliError>;
 
 /// The options that `-h` shows, of commands that have more than a screen of them.
-pub(crate) const SHORT_HELP: [(&str, &[&str]); 10] = [
+pub(crate) const SHORT_HELP: [(&str, &[&str]); 11] = [
     ("profile", profile::SHORT_HELP),
+    ("fit", fit::SHORT_HELP),
     ("replay", replay::SHORT_HELP),
     ("check", check::SHORT_HELP),
     ("look", look::SHORT_HELP),
@@ -101,6 +106,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a training script without a GPU, and record a trace of it
     Profile(Box<ProfileArgs>),
+    /// Find what makes a job fit on a GPU: the largest batch, and what to change
+    Fit(Box<FitArgs>),
+    /// Run a command with measures that lower its memory, or on a virtual GPU to the end of its memory
+    Run(Box<RunArgs>),
     /// Estimate a job's GPU memory from a trace or a snapshot, and check whether it fits
     Replay(Box<ReplayArgs>),
     /// Decide whether a job may start: on a device, or for a request to a cluster
@@ -150,6 +159,8 @@ impl Cli {
         let global = &self.global;
         match &self.command {
             Command::Profile(args) => profile::run(args, global),
+            Command::Run(args) => run::run(args, global),
+            Command::Fit(args) => fit::run(args, global),
             Command::Replay(args) => replay::run(args, global),
             Command::Check(args) => check::run(args, global),
             Command::Submit(args) => submit::run(args, global),

@@ -26,6 +26,8 @@ pub enum Exit {
     Interrupted,
     /// 143: SIGTERM.
     Terminated,
+    /// The exit code of a command that was run.
+    OfCommand(u8),
 }
 
 impl Exit {
@@ -40,6 +42,7 @@ impl Exit {
             Self::Withheld | Self::CutShort => 4,
             Self::Interrupted => 130,
             Self::Terminated => 143,
+            Self::OfCommand(code) => code,
         }
     }
 

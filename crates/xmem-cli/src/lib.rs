@@ -23,6 +23,7 @@ mod global;
 mod guard;
 mod input;
 mod logging;
+mod measures;
 mod operations;
 mod output;
 mod overwrite;

@@ -84,6 +84,7 @@ mod tests {
                 cudnn: None,
                 peaks: None,
                 unbounded: Vec::new(),
+                measures: Vec::new(),
                 cut_short: None,
                 peak: Bytes::ZERO,
             };

@@ -3,6 +3,7 @@
 use crate::assumptions::Assumed;
 use crate::error::{CommandEnd, RecordError};
 use crate::export_stream::ExportError;
+use crate::measures::AppliedMeasure;
 use crate::message::{ExportAnnounced, Reason};
 use crate::output::Output;
 use crate::part::Part;
@@ -36,6 +37,7 @@ struct Candidate {
     torch: Option<String>,
     python: Option<String>,
     engine: Engine,
+    measures: Vec<AppliedMeasure>,
     is_whole: bool,
     part: Part,
 }
@@ -69,6 +71,8 @@ pub(crate) fn conclude(mut evidence: Evidence, output: &Output) -> Result<Record
                     torch: process.and_then(|p| p.torch.clone()),
                     python: process.and_then(|p| p.python.clone()),
                     engine: process.and_then(|p| p.engine).unwrap_or(Engine::Cpu),
+                    measures: process
+                        .map_or_else(Vec::new, |p| p.measures.values().cloned().collect()),
                     is_whole,
                     part,
                 };
@@ -100,7 +104,7 @@ pub(crate) fn conclude(mut evidence: Evidence, output: &Output) -> Result<Record
 
 fn save(best: Candidate, evidence: &Evidence, output: &Output) -> Result<Recorded, RecordError> {
     let cut_short = cut_short(&best, evidence);
-    let Candidate { announced, torch, python, engine, mut part, .. } = best;
+    let Candidate { announced, torch, python, engine, measures, mut part, .. } = best;
     let (size, text, facts) = (part.size, part.text, std::mem::take(&mut part.facts));
     let part_rest = part.rest.take();
     let destination = match &cut_short {
@@ -123,6 +127,7 @@ fn save(best: Candidate, evidence: &Evidence, output: &Output) -> Result<Recorde
         cudnn: facts.cudnn,
         peaks: facts.peaks,
         unbounded: unbounded(facts.assumed),
+        measures,
         cut_short,
         peak: evidence.peak,
     })
@@ -192,11 +197,8 @@ fn failure(evidence: &Evidence) -> RecordError {
         let (peak, total) = (evidence.peak, evidence.total);
         return RecordError::Died { end, iterations, peak, total };
     }
-    if let Some((text, no_kernels)) = processes.iter().find_map(|p| p.no_virtual_gpu.clone()) {
-        return RecordError::NoVirtualGpu { text, no_kernels };
-    }
-    if let Some(text) = processes.iter().find_map(|p| p.unsupported.clone()) {
-        return RecordError::Unsupported { text };
+    if let Some(error) = refused(processes) {
+        return error;
     }
     if processes.iter().next().is_none() {
         return RecordError::HookNotLoaded { end };
@@ -210,4 +212,13 @@ fn failure(evidence: &Evidence) -> RecordError {
     }
     let missing = processes.iter().find_map(|process| process.missing.clone());
     RecordError::NothingRan { end, missing }
+}
+
+/// The reason for which processes with PyTorch could not be run as requested, if there is one.
+pub(crate) fn refused(processes: &Processes) -> Option<RecordError> {
+    if let Some((text, no_kernels)) = processes.iter().find_map(|p| p.no_virtual_gpu.clone()) {
+        return Some(RecordError::NoVirtualGpu { text, no_kernels });
+    }
+    let text = processes.iter().find_map(|p| p.unsupported.clone())?;
+    Some(RecordError::Unsupported { text })
 }

@@ -23,6 +23,7 @@
 
 mod assumptions;
 mod error;
+mod measures;
 mod progress;
 mod rank;
 mod recorded;
@@ -69,6 +70,8 @@ mod processes;
 #[cfg(unix)]
 mod rest;
 #[cfg(unix)]
+mod run;
+#[cfg(unix)]
 mod session;
 #[cfg(unix)]
 mod settings;
@@ -81,17 +84,20 @@ mod trace_name;
 mod tree;
 #[cfg(unix)]
 mod watch;
+mod wrapper;
 
 #[cfg(unix)]
 pub use added::add_metadata;
 pub use assumptions::{Assumptions, DevicePeaks};
 pub use error::{CommandEnd, RecordError};
+pub use measures::{AppliedMeasure, Changes, Measure, MeasureInfo, ParseMeasureError, measures};
 pub use progress::{MAX_SURVIVORS, Progress};
 pub use rank::LoneRank;
 pub use recorded::{CutShort, Destination, Recorded, RecordedRest, RedirectedCalls, RestEnd};
 pub use request::{
-    Engine, Float16, Request, Shortage, Stacks, Timeouts, Timing, VaryingBatches, Weights,
+    Engine, Float16, Purpose, Request, Shortage, Stacks, Timeouts, Timing, VaryingBatches, Weights,
 };
+pub use wrapper::wrapper;
 pub use xmem_overlay::{Choice as OverlayChoice, Kept, Writable};
 pub use xmem_virtual_gpu::Capacity;
 
@@ -112,6 +118,34 @@ pub fn record(
         return Err(RecordError::CapacityOfTheCpu);
     }
     watch::run(request, observer)
+}
+
+/// Runs the command to its end without recording it, and returns its status: on a virtual GPU
+/// ([`Purpose::Run`]), or on the device that is there ([`Purpose::RunOnDevice`]). `observer` is called with the progress.
+///
+/// # Errors
+/// If the command cannot be started, or there is no virtual GPU for it.
+#[cfg(unix)]
+pub fn run(
+    request: &Request,
+    observer: &mut dyn FnMut(Progress<'_>),
+) -> Result<std::process::ExitStatus, RecordError> {
+    match request.purpose {
+        Purpose::RunOnDevice => run::on_device(request),
+        Purpose::Run | Purpose::Record => run::on_virtual_gpu(request, observer),
+    }
+}
+
+/// Fails: running with a hook needs a Unix.
+///
+/// # Errors
+/// Always.
+#[cfg(not(unix))]
+pub fn run(
+    _request: &Request,
+    _observer: &mut dyn FnMut(Progress<'_>),
+) -> Result<std::process::ExitStatus, RecordError> {
+    Err(RecordError::NeedsUnix)
 }
 
 /// The memory of the host, or of the control group that this process is in, that can be allocated without swapping.

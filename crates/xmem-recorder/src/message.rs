@@ -55,6 +55,8 @@ pub(crate) enum Message {
     Iteration { number: u32, seconds: f64, of: String },
     /// The script goes on after the recorded iterations.
     Rest,
+    /// A measure was applied to so many places, or to none for a reason.
+    Measure { name: String, places: u64, text: String },
     /// A note for the user.
     Note { text: String },
     /// PyTorch is about to write the trace to `<path>.tmp`.

@@ -20,7 +20,8 @@ const MAX_OF_PROCESS: usize = 3;
 #[derive(Debug)]
 pub(crate) struct Exports<E> {
     all: Vec<Export>,
-    output: Output,
+    /// Where they are saved; none if nothing is to be.
+    output: Option<Output>,
     /// The longest wait for content.
     patience: Duration,
     sender: Sender<E>,
@@ -70,15 +71,15 @@ pub(crate) struct ReadExport {
 type Reading = fn(&Path, &Output, &Stream) -> Result<Option<Part>, ExportError>;
 
 impl<E: From<ReadExport> + Send + 'static> Exports<E> {
-    pub(crate) fn new(output: Output, patience: Duration, sender: Sender<E>) -> Self {
+    pub(crate) fn new(output: Option<Output>, patience: Duration, sender: Sender<E>) -> Self {
         Self { all: Vec::new(), output, patience, sender }
     }
 
-    /// A process is about to export: PyTorch waits for a reader. Returns false if there are too many
-    /// exports.
+    /// A process is about to export: PyTorch waits for a reader. Returns false if there are too many exports, or nothing
+    /// is to be saved.
     pub(crate) fn begin(&mut self, pid: ProcessId, announced: ExportAnnounced) -> bool {
         let of_process = self.all.iter().filter(|export| export.pid == pid).count();
-        if self.all.len() >= MAX_EXPORTS || of_process >= MAX_OF_PROCESS {
+        if self.output.is_none() || self.all.len() >= MAX_EXPORTS || of_process >= MAX_OF_PROCESS {
             return false;
         }
         self.all.push(Export {
@@ -95,9 +96,10 @@ impl<E: From<ReadExport> + Send + 'static> Exports<E> {
     }
 
     fn start_reading(&self, index: usize, reading: Reading) {
+        let Some(output) = self.output.clone() else { return };
         let export = &self.all[index];
         let (path, stream) = (export.announced.path.clone(), export.stream.clone());
-        let (output, sender) = (self.output.clone(), self.sender.clone());
+        let sender = self.sender.clone();
         std::thread::spawn(move || {
             let result = reading(&path, &output, &stream);
             // An error means that the run is over.

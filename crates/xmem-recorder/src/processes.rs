@@ -1,5 +1,6 @@
 //! The Python processes that loaded the hook.
 
+use crate::measures::AppliedMeasure;
 use crate::message::{Message, ProcessId};
 use crate::request::Engine;
 use std::collections::BTreeMap;
@@ -7,6 +8,9 @@ use std::path::PathBuf;
 
 /// Processes that are kept; messages of further ones are ignored, as a script can invent them.
 const MAX_PROCESSES: usize = 10_000;
+
+/// Measures that are kept of a process.
+const MAX_MEASURES: usize = 100;
 
 /// All processes that loaded the hook, by id.
 #[derive(Debug, Default)]
@@ -37,6 +41,8 @@ pub(crate) struct Process {
     pub(crate) shadowed: Option<PathBuf>,
     /// The error of the import of PyTorch.
     pub(crate) import_failure: Option<String>,
+    /// What became of measures, by their names.
+    pub(crate) measures: BTreeMap<String, AppliedMeasure>,
     /// Iterations so far.
     pub(crate) iterations: u32,
     recording: bool,
@@ -67,11 +73,16 @@ impl Processes {
             Message::Failed { text } => process.failed = Some(text),
             Message::Raised { text } => process.raised = Some(text),
             Message::Missing { text } => process.missing = Some(text),
+            Message::Measure { name, places, text } if process.measures.len() < MAX_MEASURES => {
+                let applied = AppliedMeasure { name: name.clone(), places, text };
+                process.measures.insert(name, applied);
+            }
             Message::Iteration { number, .. } => process.iterations = number,
             Message::Recording => process.recording = true,
             Message::Shadowed { .. }
             | Message::Engine(_)
             | Message::Model { .. }
+            | Message::Measure { .. }
             | Message::Note { .. }
             | Message::Export(_)
             | Message::Exported { .. }

@@ -57,6 +57,15 @@ pub enum Progress<'a> {
     Rest,
     /// A note for the user.
     Note(&'a str),
+    /// A measure was applied to so many places, or to none for a reason.
+    Measure {
+        /// Its name.
+        name: &'a str,
+        /// The places.
+        places: u64,
+        /// The places in words, or the reason.
+        text: &'a str,
+    },
     /// A file or folder of the user's hides a module that PyTorch imports.
     Shadowed {
         /// The module.

@@ -1,6 +1,7 @@
 //! The facts about a saved recording.
 
 use crate::assumptions::DevicePeaks;
+use crate::measures::AppliedMeasure;
 use crate::request::{Engine, Shortage};
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -39,6 +40,8 @@ pub struct Recorded {
     /// Operators whose sizes follow from an assumption without bounds, with the assumption's name where there
     /// is one.
     pub unbounded: Vec<(String, Option<String>)>,
+    /// What became of the measures that were requested; nothing of those that found no place.
+    pub measures: Vec<AppliedMeasure>,
     /// The reason why it is incomplete; `None` if it is complete.
     pub cut_short: Option<CutShort>,
     /// The peak of the resident memory of the command's processes.

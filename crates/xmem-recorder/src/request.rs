@@ -1,6 +1,7 @@
 //! The request: a command, and the limits to its recording.
 
 use crate::assumptions::{Assumptions, DevicePeaks};
+use crate::measures::Measure;
 use crate::rank::LoneRank;
 use std::ffi::OsString;
 use std::num::NonZeroU32;
@@ -16,6 +17,8 @@ use xmem_virtual_gpu::Capacity;
 pub struct Request {
     /// The program, and its arguments.
     pub command: (OsString, Vec<OsString>),
+    /// What the command is run for.
+    pub purpose: Purpose,
     /// The file that the trace goes to: compressed if it ends in `.zst` or `.gz`, else plain JSON.
     pub output: PathBuf,
     /// Iterations after which the script is ended.
@@ -51,6 +54,12 @@ pub struct Request {
     pub vary: Option<VaryingBatches>,
     /// The files that the command writes to; what it writes elsewhere is kept out of them.
     pub writable: Writable,
+    /// What is changed in the job, to lower its memory.
+    pub measures: Vec<Measure>,
+    /// Further variables of the command's environment.
+    pub variables: Vec<(String, String)>,
+    /// The file for what the command prints, which reads nothing then; none if both are this process's.
+    pub printed: Option<PathBuf>,
     /// How writes are kept out.
     pub overlay: xmem_overlay::Choice,
     /// A program that runs the command in a mount namespace (`xmem_overlay::ENTER`); none to do without.
@@ -61,6 +70,30 @@ pub struct Request {
     pub memory: Option<Bytes>,
     /// The limits to single steps.
     pub timeouts: Timeouts,
+}
+
+/// What a command is run for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// To record it.
+    #[default]
+    Record,
+    /// To run it to its end on a virtual GPU.
+    Run,
+    /// To run it to its end on the device that is there.
+    RunOnDevice,
+}
+
+impl Purpose {
+    /// The name in the hook's settings.
+    #[cfg(unix)]
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Record => "record",
+            Self::Run => "run",
+            Self::RunOnDevice => "run-on-device",
+        }
+    }
 }
 
 /// Extents that the batches of recorded iterations have in turn: tensors are cut or repeated.

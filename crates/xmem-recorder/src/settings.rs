@@ -1,6 +1,7 @@
 //! The hook's settings: `settings.json`. Unknown facts are null.
 
 use crate::assumptions::DevicePeaks;
+use crate::measures::Measure;
 use crate::rank::LoneRank;
 use crate::request::{Float16, Request, Stacks, Timing, VaryingBatches, Weights};
 use crate::snapshot;
@@ -16,6 +17,7 @@ pub(crate) struct Settings<'a> {
     format: u32,
     /// Version of this crate.
     recorder: &'static str,
+    purpose: &'static str,
     steps: u32,
     /// Seconds.
     rest: Option<f64>,
@@ -39,6 +41,7 @@ pub(crate) struct Settings<'a> {
     run_ahead: bool,
     run_ahead_peaks: Option<DevicePeaks>,
     vary: Option<VarySettings<'a>>,
+    measures: Vec<[String; 2]>,
     device: DeviceSettings<'a>,
 }
 
@@ -85,6 +88,7 @@ impl<'a> Settings<'a> {
         Self {
             format: 1,
             recorder: env!("CARGO_PKG_VERSION"),
+            purpose: request.purpose.name(),
             steps: request.steps.get(),
             rest: request.rest.map(|time| time.as_secs_f64()),
             stacks: request.stacks == Stacks::Recorded,
@@ -119,9 +123,15 @@ impl<'a> Settings<'a> {
                 Timing::RunAhead => None,
             },
             vary: request.vary.as_ref().map(VarySettings::of),
+            measures: request.measures.iter().map(named).collect(),
             device: DeviceSettings::of(&request.device),
         }
     }
+}
+
+/// The name of a measure, and its option.
+fn named(measure: &Measure) -> [String; 2] {
+    [measure.name().to_owned(), measure.option().unwrap_or_default().to_owned()]
 }
 
 impl RankSettings {

@@ -18,7 +18,9 @@ use crate::signals::{self, Arrived, Received, Sender};
 use crate::snapshot;
 use crate::tree::{self, Tree};
 use nix::sys::signal::Signal;
-use std::process::{Child, ExitStatus};
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -68,17 +70,40 @@ impl From<Received> for Event {
     }
 }
 
-/// Runs the command of a request to its end.
+/// Runs the command of a request to its end, and saves what it exports.
 pub(crate) fn run(
     request: &Request,
     observer: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Recorded, RecordError> {
+    let output = Output::check(&request.output)?;
+    let (evidence, overlay) = watched(request, Some(&output), observer)?;
+    let ignored: Vec<(ProcessId, &str)> =
+        evidence.exports.iter().filter_map(|e| Some((e.pid, e.other_content()?))).collect();
+    let result = conclusion::conclude(evidence, &output);
+    let kept = overlay.kept();
+    if !kept.is_nothing() {
+        observer(Progress::Kept(&kept));
+    }
+    if result.is_ok() {
+        for (process, found) in ignored {
+            observer(Progress::ExportIgnored { process, found });
+        }
+        snapshot::deliver(request, &overlay)?;
+    }
+    result
+}
+
+/// Runs the command of a request to its end; the exports go to parts of `output`, if there is one.
+pub(crate) fn watched(
+    request: &Request,
+    output: Option<&Output>,
+    observer: &mut dyn FnMut(Progress<'_>),
+) -> Result<(Evidence, Overlay), RecordError> {
     let (program, arguments) = &request.command;
     let rest = arguments.iter().map(AsRef::as_ref);
     if let Some(option) = interpreter::option_against_the_hook(program, rest) {
         return Err(RecordError::HookDisabled { option });
     }
-    let output = Output::check(&request.output)?;
     let overlay = Overlay::prepare(
         (program, arguments),
         &request.writable,
@@ -102,7 +127,12 @@ pub(crate) fn run(
         .command(program, arguments)
         .and_then(|mut command| {
             command.envs(session.environment(request, present));
-            command.envs(overlay.environment(present)).spawn()
+            command.envs(overlay.environment(present));
+            command.envs(request.variables.iter().map(|(name, value)| (name, value)));
+            if let Some(file) = &request.printed {
+                print_to(file, &mut command)?;
+            }
+            command.spawn()
         })
         .map_err(not_started)?;
     let mut watch = Watch {
@@ -118,7 +148,7 @@ pub(crate) fn run(
         ended: None,
         memory: Memory::new(),
         processes: Processes::default(),
-        exports: Exports::new(output.clone(), request.timeouts.stall, sender),
+        exports: Exports::new(output.cloned(), request.timeouts.stall, sender),
         halt: None,
         phase: Phase::Running,
         engines: Engines::default(),
@@ -142,20 +172,14 @@ pub(crate) fn run(
         exports: watch.exports.take(),
     };
     drop(watch);
-    let ignored: Vec<(ProcessId, &str)> =
-        evidence.exports.iter().filter_map(|e| Some((e.pid, e.other_content()?))).collect();
-    let result = conclusion::conclude(evidence, &output);
-    let kept = overlay.kept();
-    if !kept.is_nothing() {
-        observer(Progress::Kept(&kept));
-    }
-    if result.is_ok() {
-        for (process, found) in ignored {
-            observer(Progress::ExportIgnored { process, found });
-        }
-        snapshot::deliver(request, &overlay)?;
-    }
-    result
+    Ok((evidence, overlay))
+}
+
+/// Sends what a command prints to a file, and gives it nothing to read.
+fn print_to(file: &Path, command: &mut Command) -> std::io::Result<()> {
+    let file = File::create(file)?;
+    command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+    Ok(())
 }
 
 /// The state of a command that runs.
@@ -318,6 +342,9 @@ impl Watch<'_> {
                 });
             }
             Message::Note { text } => self.pass_on(Progress::Note(text)),
+            Message::Measure { name, places, text } => {
+                self.pass_on(Progress::Measure { name, places: *places, text });
+            }
             Message::Shadowed { module, path } if module != "torch" => {
                 self.pass_on(Progress::Shadowed { module, path });
             }

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 use tempfile::TempDir;
 use xmem_recorder::{
-    Assumptions, Capacity, CommandEnd, CutShort, Engine, Float16, OverlayChoice, Progress,
+    Assumptions, Capacity, CommandEnd, CutShort, Engine, Float16, OverlayChoice, Progress, Purpose,
     RecordError, Recorded, Request, Shortage, Stacks, Timeouts, Timing, Weights, Writable,
 };
 use xmem_types::Bytes;
@@ -61,7 +61,11 @@ fn run_command(
     let output = folder.path().join("trace.json");
     let request = Request {
         command: (program.into(), vec![argument.into()]),
+        purpose: Purpose::Record,
         output: output.clone(),
+        measures: Vec::new(),
+        variables: Vec::new(),
+        printed: None,
         steps: NonZeroU32::MIN,
         rest: None,
         stacks: Stacks::Recorded,

@@ -12,6 +12,7 @@ use crate::convolutions::ConvolutionsDocument;
 use crate::devices::json::DevicesDocument;
 use crate::diff::json::DifferenceDocument;
 use crate::error::ErrorDocument;
+use crate::fit::json::FitDocument;
 use crate::inspect::json::InspectDocument;
 use crate::lengths::json::LengthsDocument;
 use crate::offload::json::OffloadDocument;
@@ -23,6 +24,7 @@ use crate::replay::json::ReplayDocument;
 use crate::simulate::json::{EndLine, SimulateDocument, StepLine};
 use crate::snapshot_info::json::SnapshotInfoDocument;
 use crate::snapshot_replay::json::SnapshotReplayDocument;
+use crate::tune::json::TuneDocument;
 use crate::validate::json::ValidateDocument;
 use crate::variants::json::VariantsDocument;
 use expect_test::expect_file;
@@ -32,13 +34,14 @@ use std::collections::BTreeSet;
 /// The schema of a document by the value of its key `schema`.
 type Published = (&'static str, fn(&str) -> String);
 
-const PUBLISHED: [Published; 21] = [
+const PUBLISHED: [Published; 23] = [
     ("xmem.baseline/1", schema::<BaselineDocument>),
     ("xmem.check/1", schema::<CheckDocument>),
     ("xmem.convolutions.1", schema::<ConvolutionsDocument<'_>>),
     ("xmem.devices/1", schema::<DevicesDocument<'_>>),
     ("xmem.diff/1", schema::<DifferenceDocument<'_>>),
     ("xmem.error/1", schema::<ErrorDocument<'_>>),
+    ("xmem.fit/1", schema::<FitDocument<'_>>),
     ("xmem.inspect/2", schema::<InspectDocument<'_>>),
     ("xmem.lengths/1", schema::<LengthsDocument<'_>>),
     ("xmem.offload/1", schema::<OffloadDocument<'_>>),
@@ -52,6 +55,7 @@ const PUBLISHED: [Published; 21] = [
     ("xmem.simulate/1", schema::<SimulateDocument<'_>>),
     ("xmem.snapshot-info/2", schema::<SnapshotInfoDocument<'_>>),
     ("xmem.snapshot-replay/2", schema::<SnapshotReplayDocument<'_>>),
+    ("xmem.tune/1", schema::<TuneDocument<'_>>),
     ("xmem.validate/1", schema::<ValidateDocument<'_>>),
     ("xmem.variants/1", schema::<VariantsDocument<'_>>),
 ];

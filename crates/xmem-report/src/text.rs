@@ -1,6 +1,7 @@
 //! Human-readable output.
 
 pub use crate::devices::text::{devices, slices};
+pub use crate::fit::text::{fit, fit_brief};
 pub use crate::inspect::text::inspect;
 pub use crate::lengths::text::{lengths, lengths_brief};
 pub use crate::offload::text::{offload, offload_brief};
@@ -14,5 +15,6 @@ pub use crate::simulate::text::{operation, simulation, simulation_brief, step, s
 pub use crate::snapshot_info::text::snapshot_info;
 pub use crate::snapshot_replay::text::{snapshot_replay, snapshot_replay_brief};
 pub use crate::style::{Color, Style};
+pub use crate::tune::text::{tune, tune_brief};
 pub use crate::validate::text::{validation, validation_brief};
 pub use crate::variants::text::variants;

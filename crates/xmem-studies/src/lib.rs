@@ -1,15 +1,18 @@
 //! What is asked of one prediction or of several: a static plan of its blocks and what allocators make of them
 //! ([`planning`]), offloading ([`offloading`]), the difference of two runs ([`difference`]), the ranks of a distributed job
-//! ([`ranks`]) and variants of one ([`variants`]).
+//! ([`ranks`]), variants of one ([`variants`]), what makes a job fit ([`fit`]), and settings
+//! with which it needs less ([`tune`](mod@tune)).
 //!
 //! Each study takes predictions or answers of the facade and gives a value. Left to others: reading recordings and making
 //! predictions (`xmem`), the algorithms (`xmem-planner`, `xmem-offload`), and showing results (`xmem-report`).
 #![forbid(unsafe_code)]
 
 pub mod difference;
+pub mod fit;
 pub mod offloading;
 pub mod planning;
 pub mod ranks;
+pub mod tune;
 pub mod variants;
 
 // The crates below, of whose types the results consist.

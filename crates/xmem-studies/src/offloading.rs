@@ -6,7 +6,7 @@
 
 mod job;
 mod kinds;
-mod operators;
+pub(crate) mod operators;
 mod values;
 
 pub use job::{Matches, TrainingStep};

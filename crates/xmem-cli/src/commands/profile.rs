@@ -13,5 +13,10 @@ mod run;
 mod then;
 mod values;
 
-pub(crate) use args::{ProfileArgs, SHORT_HELP};
+pub(crate) use args::{ProfileArgs, SHORT_HELP, assumptions};
+pub(crate) use convolutions::keep as keep_convolutions;
+pub(crate) use hints::before as check_command;
+pub(crate) use progress::kept_out;
+pub(crate) use recording::print_cut_short;
 pub(crate) use run::run;
+pub(crate) use run::writable;

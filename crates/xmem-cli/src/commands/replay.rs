@@ -15,6 +15,7 @@ mod snapshot;
 mod stream;
 mod summary;
 mod trace_error;
+mod tune;
 
 pub(crate) use args::{ReplayArgs, SHORT_HELP};
 pub(crate) use run::{check, run};

@@ -8,6 +8,7 @@ The packages, of which each says what it leaves to others:
 - `virtual`: the virtual GPU;
 - `ranks`: one process of a distributed job, without the others;
 - `weights`: files of weights that a script loads;
+- `measures`: what lowers the memory of a job, without a change to its script;
 - `isolation`: what keeps the files of the user and other machines untouched.
 
 The modules that all of them use:
@@ -30,7 +31,7 @@ errors of the wrapped function wherever no CUDA device is meant.
 
 import os
 
-from . import compiler, engine, imports, session, shadows, users
+from . import compiler, engine, errors, imports, session, shadows, users
 from .isolation import hubs, network, raw_calls, trackers, writes
 from .ranks import launchers
 from .weights import mapping, pretrained
@@ -39,6 +40,9 @@ from .weights import mapping, pretrained
 def start(folder):
     """Prepares this process; `folder` is shared with `xmem profile`."""
     session.open_session(folder)
+    if session.purpose() == session.RUN_ON_DEVICE:
+        imports.watch("torch", _take_measures)
+        return
     # Keeps Kineto from reporting on standard error that it found no GPU.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     users.watch()
@@ -82,8 +86,6 @@ def _torch_imported(torch):
 
 
 def _install(torch):
-    from .recording import watch
-
     if engine.is_virtual():
         from .virtual import gpu
 
@@ -92,4 +94,23 @@ def _install(torch):
         from .cpu import redirect
 
         redirect.install(torch)
-    watch.install(torch)
+    if session.purpose() == session.RECORD:
+        from .recording import watch
+
+        watch.install(torch)
+    _take_measures(torch)
+
+
+def _take_measures(torch):
+    """Installs the measures that lower the job's memory, around what is watched: a step that one of them makes counts as
+    one of the script's."""
+    wanted = session.settings().get("measures")
+    if not wanted:
+        return
+    from . import measures
+
+    for name, option in sorted(wanted, key=lambda measure: measures.NAMES.index(measure[0])):
+        try:
+            measures.install(torch, [f"{name}={option}" if option else name], session.report_measure)
+        except Exception as error:
+            session.report_measure(name, 0, f"it cannot be installed: {errors.describe(error)}")

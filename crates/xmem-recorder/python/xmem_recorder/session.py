@@ -16,6 +16,12 @@ MAX_LINE = 4000
 MAX_TEXT = 300
 
 
+# What the script is run for.
+RECORD = "record"
+RUN = "run"
+RUN_ON_DEVICE = "run-on-device"
+
+
 class _Session:
     """The connection of this process to `xmem profile`."""
 
@@ -28,6 +34,8 @@ class _Session:
         self.is_first = False
         # The notes for the user, in their order, each once.
         self.notes = {}
+        # What became of measures, by their names: the places to which each was applied, and what it says.
+        self.measures = {}
 
 
 _session = _Session()
@@ -87,6 +95,11 @@ def settings():
     return _session.settings
 
 
+def purpose():
+    """What the script is run for."""
+    return _session.settings.get("purpose", RECORD)
+
+
 def folder():
     """The shared folder."""
     return _session.folder
@@ -121,6 +134,17 @@ def note(text):
 def notes():
     """The notes that were sent."""
     return list(_session.notes)
+
+
+def report_measure(name, places, text):
+    """Says to how many places a measure was applied, or why to none."""
+    _session.measures[name] = {"places": places, "text": text}
+    send("measure", name=name, places=places, text=text)
+
+
+def measures():
+    """What became of measures, by their names."""
+    return _session.measures
 
 
 def stop_reason():

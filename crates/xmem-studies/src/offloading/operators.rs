@@ -9,16 +9,16 @@ use xmem_types::{Bytes, Nanos, OpId};
 
 /// An outermost operator, or a node of the backward pass.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outermost {
-    pub(super) op: OpId,
-    pub(super) start: Nanos,
-    pub(super) end: Nanos,
-    pub(super) part: Part,
+pub(crate) struct Outermost {
+    pub(crate) op: OpId,
+    pub(crate) start: Nanos,
+    pub(crate) end: Nanos,
+    pub(crate) part: Part,
 }
 
 /// The part of the training step that an operator belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     Forward,
     /// A node of the backward pass, and the outermost forward operator that made it.
     Backward(Option<OpId>),
@@ -26,7 +26,7 @@ pub(super) enum Part {
 }
 
 /// The outermost operators of a span of time, in order.
-pub(super) fn outermost(profile: &Profile, span: &Range<Nanos>) -> Vec<Outermost> {
+pub(crate) fn outermost(profile: &Profile, span: &Range<Nanos>) -> Vec<Outermost> {
     let is_inside = |op: &OpId| span.contains(&profile.op_start(*op));
     let mut found: Vec<Outermost> = profile
         .tree
@@ -85,7 +85,7 @@ pub(super) fn accumulated(profile: &Profile, node: OpId) -> Vec<Vec<u64>> {
 }
 
 /// Durations by a model.
-pub(super) struct Durations<'a> {
+pub(crate) struct Durations<'a> {
     profile: &'a Profile,
     model: &'a TimeModel,
     /// The measured operators that were met.
@@ -93,13 +93,13 @@ pub(super) struct Durations<'a> {
 }
 
 impl<'a> Durations<'a> {
-    pub(super) fn new(profile: &'a Profile, model: &'a TimeModel) -> Self {
+    pub(crate) fn new(profile: &'a Profile, model: &'a TimeModel) -> Self {
         Self { profile, model, measured: RefCell::default() }
     }
 
     /// The duration of an operator with everything inside. A measured one inside counts, too: profiles of a GPU have the
     /// time of a convolution at `aten::cudnn_convolution`, and traces have `aten::conv2d` around it.
-    pub(super) fn of(&self, op: OpId) -> Nanos {
+    pub(crate) fn of(&self, op: OpId) -> Nanos {
         let name = self.profile.op_name(op);
         if let Some((name, &duration)) = self.model.measured.get_key_value(name) {
             self.measured.borrow_mut().insert(name);

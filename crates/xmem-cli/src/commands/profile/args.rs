@@ -2,6 +2,7 @@
 
 use crate::choice::{choice, choices};
 use crate::device;
+use crate::measures::{Changes, changes};
 use crate::values::{count, count_up_to, duration, share};
 use clap::builder::PossibleValue;
 use clap::{ArgAction, Args, ValueHint};
@@ -155,6 +156,9 @@ pub(crate) struct ProfileArgs {
     /// files of safetensors may be cut off after their header
     #[arg(long, help_heading = "Engine")]
     pub(crate) without_weights: bool,
+    /// Record the job with these measures, which `xmem fit` finds and `xmem run` applies: a list such as checkpointing=2,fused
+    #[arg(long, value_name = "MEASURES", value_parser = changes)]
+    with: Option<Changes>,
     /// Values that a virtual GPU does not compute and that decide sizes: nonzero=0.1..0.5 for the share of
     /// elements in masks, unique=SHARE, routing=SHARE (of tokens to the same experts). With a range, the
     /// command is recorded twice, and the answer has a range
@@ -244,6 +248,11 @@ impl ProfileArgs {
         Some(VaryingBatches { dimension: vary.dimension.name(), extents })
     }
 
+    /// The measures with which the job is recorded.
+    pub(crate) fn with(&self) -> Changes {
+        self.with.clone().unwrap_or_default()
+    }
+
     /// Assumptions about values that a virtual GPU does not compute.
     pub(crate) fn assume(&self) -> Assumptions {
         self.assume.clone().unwrap_or_default()
@@ -251,7 +260,7 @@ impl ProfileArgs {
 }
 
 /// Reads `--assume`, whose shares may be percentages.
-fn assumptions(text: &str) -> Result<Assumptions, String> {
+pub(crate) fn assumptions(text: &str) -> Result<Assumptions, String> {
     let number = |text: &str| match share(text) {
         Ok(share) if text.ends_with('%') => share.to_string(),
         _ => text.to_owned(),

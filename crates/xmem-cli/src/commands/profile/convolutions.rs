@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 
 /// Asks the cuDNN of the recorded environment, or one that is found, and adds its answers to the recording. The
 /// result is a line about that.
-pub(super) fn keep(recorded: &mut Recorded, named: &Device) -> Option<String> {
+pub(crate) fn keep(recorded: &mut Recorded, named: &Device) -> Option<String> {
     if !recorded.has_convolutions {
         return None;
     }

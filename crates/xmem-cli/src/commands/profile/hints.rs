@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 /// Refuses a program where a device is expected, and a script where a command is.
-pub(super) fn before(device: &str, command: &[OsString]) -> Result<(), CliError> {
+pub(crate) fn before(device: &str, command: &[OsString]) -> Result<(), CliError> {
     if let Err(error) = xmem::find(device) {
         let is_command = is_program(Path::new(device));
         return Err(match is_command {

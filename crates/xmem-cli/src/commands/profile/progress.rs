@@ -177,6 +177,10 @@ impl RecordingProgress {
             Progress::Exporting { written } => self.exporting(&written.to_string()),
             Progress::Exported => self.clear(),
             Progress::Note(text) => self.note(text),
+            Progress::Measure { name, places, text } => {
+                let effect = if places == 0 { " has no effect" } else { "" };
+                self.note(&format!("{name}{effect}: {text}"));
+            }
             Progress::HookNotLoaded { elapsed } => self.note(&format!(
                 "no Python process with xmem's hook has started after {} s; Python with -I, -E or -S, or \
                  with a cleared environment, cannot be recorded",
@@ -301,7 +305,7 @@ fn millions(count: u64) -> String {
 }
 
 /// The note about what the script wrote.
-fn kept_out(kept: &Kept) -> String {
+pub(crate) fn kept_out(kept: &Kept) -> String {
     let files = |count: u64| if count == 1 { "file" } else { "files" };
     let mut done = Vec::new();
     if kept.written > 0 {

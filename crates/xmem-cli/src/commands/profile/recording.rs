@@ -270,7 +270,7 @@ struct Incomplete {
 }
 
 /// Prints why a recording is incomplete.
-pub(super) fn print_cut_short(recorded: &Recorded, reason: &CutShort) {
+pub(crate) fn print_cut_short(recorded: &Recorded, reason: &CutShort) {
     let (why, help) = incomplete(reason);
     let help = match reason {
         CutShort::Raised(text) if is_out_of_memory(text) => help,

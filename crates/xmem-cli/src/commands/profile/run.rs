@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use xmem::Bytes;
 use xmem::types::printable;
 use xmem_recorder::{
-    Destination, Engine, Float16, LoneRank, Recorded, RecordedRest, Request, RestEnd, Stacks,
-    Timeouts, Timing, Weights, Writable,
+    Destination, Engine, Float16, LoneRank, Purpose, Recorded, RecordedRest, Request, RestEnd,
+    Stacks, Timeouts, Timing, Weights, Writable,
 };
 
 /// Runs the command.
@@ -157,6 +157,7 @@ fn request(run: &Run, args: &ProfileArgs, device: &str) -> Result<Request, CliEr
     let mut command = args.command.iter().cloned();
     Ok(Request {
         command: (command.next().unwrap_or_default(), command.collect()),
+        purpose: Purpose::Record,
         output: run.output.clone(),
         steps: args.steps(),
         rest: args.rest(),
@@ -173,7 +174,10 @@ fn request(run: &Run, args: &ProfileArgs, device: &str) -> Result<Request, CliEr
         other_peaks: None,
         timing: Timing::AtOnce(None),
         vary: args.varying_batches(),
-        writable: writable(args)?,
+        measures: args.with().measures(),
+        variables: args.with().variables(),
+        printed: None,
+        writable: writable(&args.let_write)?,
         overlay: args.overlay,
         helper: std::env::current_exe().ok(),
         timeout: args.timeout,
@@ -183,13 +187,13 @@ fn request(run: &Run, args: &ProfileArgs, device: &str) -> Result<Request, CliEr
 }
 
 /// The files that the command may write to.
-fn writable(args: &ProfileArgs) -> Result<Writable, ProfileFailure> {
-    if args.let_write.iter().any(|path| path == Path::new("all")) {
+pub(crate) fn writable(let_write: &[PathBuf]) -> Result<Writable, ProfileFailure> {
+    if let_write.iter().any(|path| path == Path::new("all")) {
         return Ok(Writable::Everything);
     }
-    match args.let_write.iter().find(|path| !path.exists()) {
+    match let_write.iter().find(|path| !path.exists()) {
         Some(path) => Err(ProfileFailure::LetWrite { path: path.clone() }),
-        None => Ok(Writable::Paths(args.let_write.clone())),
+        None => Ok(Writable::Paths(let_write.to_vec())),
     }
 }
 

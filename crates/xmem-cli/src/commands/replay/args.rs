@@ -27,6 +27,7 @@ pub(crate) const SHORT_HELP: &[&str] = &[
     "notes",
     "explain",
     "min_capacity",
+    "tune",
     "vary",
 ];
 
@@ -44,6 +45,7 @@ pub(crate) const SHORT_HELP: &[&str] = &[
         xmem replay trace.json --device t4-16g --torch 2.6 --alloc-conf expandable_segments:True\n  \
         xmem replay trace.json --device t4-16g --snapshot run.pickle\n  \
         xmem replay snapshot.pickle --device t4-16g --alloc-conf expandable_segments:True\n  \
+        xmem replay trace.json --device t4-16g --tune\n  \
         xmem replay trace.json --device a100-40g --vary seq=64..128 --iterations 500\n  \
         zstdcat trace.json.zst | xmem replay - --device l4-24g --format json\n\n\
         Exit code: 0 fits, 1 does not fit, 2 usage error, 3 unreadable or not a trace, 4 verdict\n\
@@ -74,6 +76,10 @@ pub(crate) struct ReplayArgs {
     pub(crate) cudnn: CudnnArgs,
     #[command(flatten)]
     pub(crate) allocator: AllocatorsArgs,
+    /// Replay the job with other settings of the allocator (and, from a recording of a CPU, of optimizer and zero_grad), and
+    /// show those with which it needs least
+    #[arg(long, help_heading = "Answer", conflicts_with_all = ["vary", "snapshot", "iterations", "explain", "skip_done"])]
+    pub(crate) tune: bool,
     #[command(flatten)]
     pub(crate) answer: AnswerArgs,
     #[command(flatten)]

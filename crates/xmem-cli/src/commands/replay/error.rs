@@ -17,6 +17,9 @@ failures! {
         #[error("--vary answers one question about one trace: {problem}")]
         #[diagnostic(help("{advice}"))]
         Vary { problem: String, advice: &'static str } => Usage,
+        #[error("--tune answers one question about one trace, as text or JSON")]
+        #[diagnostic(help("give one trace, one device and one --alloc-conf, and --format text or json"))]
+        TuneOfSeveral => Usage,
         #[error("--skip-done needs --format jsonl or csv")]
         #[diagnostic(help("add --format jsonl or --format csv"))]
         SkipDoneForm => Usage,

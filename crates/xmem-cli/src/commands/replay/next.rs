@@ -31,15 +31,16 @@ pub(super) fn commands(
         all.push((format!("xmem replay {name} --device {}", larger.name), purpose));
     }
     let changes = "tries allocator, optimizer and zero_grad";
-    all.push((format!("xmem check {name} {here}"), changes.to_owned()));
+    all.push((format!("xmem replay {name} {here} --tune"), changes.to_owned()));
     all.push((format!("xmem plan {name}"), "how little the same tensors need".to_owned()));
     if answer.trace.gpu.is_none() {
         let purpose = "what offloading to the host buys".to_owned();
         all.push((format!("xmem offload {name}"), purpose));
     }
+    let known = args.device.device.as_deref().unwrap_or("NAME");
     all.push((
-        "xmem profile -- COMMAND".to_owned(),
-        "record a smaller batch, or checkpoints".to_owned(),
+        format!("xmem fit -d {known} -- COMMAND"),
+        "the largest batch, checkpointing and more, recorded".to_owned(),
     ));
     all.into_iter().map(|(command, why)| (printable(&command).into_owned(), why)).collect()
 }

@@ -9,7 +9,7 @@ use super::settings::{self, Settings};
 use super::stream::{self, Sink};
 use super::summary::Summary;
 use super::trace_error::{TraceError, catch_panic};
-use super::{collect, lengths, next, snapshot};
+use super::{collect, lengths, next, snapshot, tune};
 use crate::commands::Outcome;
 use crate::error::CliError;
 use crate::global::{Global, Verbosity};
@@ -38,6 +38,12 @@ pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
     let has_snapshot = args.answer.snapshot.is_some();
     if has_snapshot && traces.len() > 1 {
         return Err(ReplayFailure::SnapshotOfSeveral { count: traces.len(), of: "traces" }.into());
+    }
+    if args.tune {
+        return match traces.as_slice() {
+            [trace] if is_one => tune::run(trace.path(), args, global),
+            _ => Err(ReplayFailure::TuneOfSeveral.into()),
+        };
     }
     if let Some(varying) = &args.vary.vary {
         let exit = lengths::run(varying, (&traces, &settings), args, global)?;

@@ -102,6 +102,7 @@ def collect(torch, models, optimizers, iterations, batch, ended, course):
         "distributed": place,
         "sharding": None if place is None else sharding.facts(models, known),
         "strategies": None if place is None else strategies.facts(models, known),
+        "measures": session.measures(),
         "notes": session.notes(),
     }
     if on_virtual_gpu is not None:

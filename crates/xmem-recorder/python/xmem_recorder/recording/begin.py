@@ -20,7 +20,7 @@ def when_begun(callback):
 
 def begin():
     """Starts the profiler, unless it has been started."""
-    if not run.can_begin():
+    if session.purpose() != session.RECORD or not run.can_begin():
         return
     run.claim()
     for callback in _callbacks:

@@ -1,0 +1,12 @@
+//! `xmem fit`.
+
+mod args;
+mod candidates;
+mod error;
+mod progress;
+mod recordings;
+mod run;
+mod template;
+
+pub(crate) use args::{FitArgs, SHORT_HELP};
+pub(crate) use run::run;

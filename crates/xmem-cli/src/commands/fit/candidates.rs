@@ -1,0 +1,64 @@
+//! The changes that are tried: measures of the hook, and settings of PyTorch's allocator.
+
+use super::args::FitArgs;
+use crate::measures::{Change, SETTING, VARIABLES};
+use xmem_recorder::{Changes, Measure, measures};
+use xmem_studies::fit;
+
+/// Options that are tried beside the usual one: less is recomputed, or more micro-batches need less.
+const FURTHER: [(&str, &str); 2] =
+    [("checkpointing", "checkpointing=2"), ("micro-batches", "micro-batches=4")];
+
+/// Measures that take minutes to record, or whose effect is seldom one on memory: tried where they are named.
+const NAMED_ONLY: [&str; 1] = ["compile"];
+
+/// All changes that the arguments allow, the cheapest first as far as that is known.
+pub(super) fn of(args: &FitArgs) -> Vec<Change> {
+    if let Some(named) = &args.measures {
+        return named.0.clone();
+    }
+    let is_allowed = |measure: &Measure| {
+        measure.info().changes <= args.allow && !NAMED_ONLY.contains(&measure.name())
+    };
+    let further = |usual: &Measure| {
+        let other = FURTHER.iter().find(|(name, _)| *name == usual.name());
+        other.and_then(|(_, text)| text.parse().ok())
+    };
+    let usual = measures().iter().map(Measure::of).collect::<Vec<_>>();
+    let all = usual.into_iter().flat_map(|usual| [further(&usual), Some(usual)]).flatten();
+    let mut all: Vec<Measure> = all.filter(is_allowed).collect();
+    all.sort_by_key(|measure| measure.info().changes);
+    [Change::ExpandableSegments].into_iter().chain(all.into_iter().map(Change::Measure)).collect()
+}
+
+/// What is said about a change.
+pub(super) fn described(change: &Change) -> fit::Measure {
+    let (title, changes, code) = match change {
+        Change::Measure(measure) => (measure.title(), measure.info().changes, measure.code()),
+        Change::ExpandableSegments => (
+            "segments of the allocator that grow".to_owned(),
+            Changes::Nothing,
+            format!("export {}={SETTING}", VARIABLES[0]),
+        ),
+    };
+    let (name, changes) = (change.name(), changes.name());
+    fit::Measure { name, title, changes, code, places: None }
+}
+
+fn excludes(one: &Change, other: &Change) -> bool {
+    match (one, other) {
+        (Change::Measure(one), Change::Measure(other)) => {
+            one.name() == other.name() || one.info().excludes.contains(&other.name())
+        }
+        _ => false,
+    }
+}
+
+/// The candidates of the search.
+pub(super) fn candidates(changes: &[Change]) -> Vec<fit::Candidate> {
+    let excluded = |one: &Change| {
+        let others = changes.iter().enumerate().filter(|(_, other)| *other != one);
+        others.filter(|(_, other)| excludes(one, other)).map(|(at, _)| at).collect()
+    };
+    changes.iter().map(|change| fit::Candidate { excludes: excluded(change) }).collect()
+}

@@ -1,0 +1,37 @@
+//! Jobs for which nothing can be looked for.
+
+use crate::error::failures;
+use crate::terminal::shown;
+use miette::Diagnostic;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+use xmem_tempfiles::FolderError;
+
+failures! {
+    /// A job for which nothing can be looked for.
+    #[derive(Debug, Error, Diagnostic)]
+    pub(crate) enum FitFailure {
+        #[error("the command has two numbers to vary, `{one}` and `{other}`")]
+        #[diagnostic(help("write one of them as a number: one at a time is varied"))]
+        TwoNumbers { one: String, other: String } => Usage,
+        #[error("`{{{name}}}` is {one} and {other} in the same command")]
+        #[diagnostic(help("give its value once: {{{name}={one}}}, and {{{name}}} elsewhere"))]
+        TwoValues { name: String, one: u64, other: u64 } => Usage,
+        #[error("--range is about `{given}`, which the command does not have")]
+        #[diagnostic(help("write {{{given}}} where the command has the number, for example --batch-size {{{given}=8}}"))]
+        NoSuchNumber { given: String } => Usage,
+        #[error("the value of `{name}`, {value}, is not in its range")]
+        #[diagnostic(help("--range {name}=LOW..HIGH gives other values"))]
+        OutOfRange { name: String, value: u64 } => Usage,
+        #[error("cannot make a folder for the recordings")]
+        #[diagnostic(help("check TMPDIR and the space of its file system"))]
+        TemporaryFolder { source: FolderError } => Unreadable,
+        #[error("cannot make the folder `{}`", shown(path))]
+        #[diagnostic(help("--keep needs a folder that can be written to"))]
+        Keep { path: PathBuf, source: io::Error } => Usage,
+        #[error("the recording of the job as it is cannot be read: {reason}")]
+        #[diagnostic(help("record it with `xmem profile`, which says more"))]
+        Base { reason: String } => Unreadable,
+    }
+}

@@ -1,0 +1,273 @@
+//! The recordings of variants of a job.
+
+use super::progress::FitProgress;
+use super::template::Template;
+use crate::commands::profile::keep_convolutions;
+use crate::measures::Change;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+use xmem::predict::CapacitySearch;
+use xmem::types::IterationId;
+use xmem::{Answer, Bytes, Device, Estimate, Iterations, Job, ReadOptions};
+use xmem_recorder::{AppliedMeasure, Capacity, CutShort, RecordError, Recorded, Request};
+use xmem_studies::fit::{self, Figures, Recorder, Variant, step_time};
+
+/// Lines of what a script printed that are shown where its recording failed.
+const PRINTED_LINES: usize = 15;
+
+/// Makes a recording of any variant.
+pub(super) struct Maker<'a> {
+    /// A request without command, output and changes.
+    pub(super) request: Request,
+    pub(super) template: &'a Template,
+    pub(super) changes: &'a [Change],
+    pub(super) device: &'a Device,
+    pub(super) folder: &'a Path,
+}
+
+/// Makes recordings, each once.
+pub(super) struct Recordings<'a> {
+    pub(super) maker: Maker<'a>,
+    pub(super) side_by_side: usize,
+    /// How long scripts go on after the recorded iterations.
+    pub(super) rest: Option<Duration>,
+    pub(super) until: Instant,
+    pub(super) known: BTreeMap<Variant, fit::Recorded>,
+    /// Where changes were applied, in words.
+    pub(super) places: BTreeMap<usize, String>,
+    pub(super) progress: FitProgress,
+    pub(super) count: usize,
+}
+
+/// A recording, and what it says.
+pub(super) struct Made {
+    pub(super) recorded: Result<Recorded, RecordError>,
+    pub(super) answer: Option<Result<Box<Answer>, String>>,
+    pub(super) figures: Option<Figures>,
+    /// The least memory of a device for the recorded iterations alone.
+    pub(super) needs_in_iterations: Option<Bytes>,
+    pub(super) printed: PathBuf,
+    took: Duration,
+}
+
+impl Maker<'_> {
+    /// Makes the recording of a variant.
+    pub(super) fn make(
+        &self,
+        variant: &Variant,
+        capacity: Capacity,
+        rest: Option<Duration>,
+    ) -> Made {
+        let started = Instant::now();
+        let name = self.file_name(variant, capacity);
+        let mut command = self.template.with(variant.value).into_iter();
+        let changes = || variant.measures.iter().map(|&at| &self.changes[at]);
+        let printed = self.folder.join(format!("{name}.log"));
+        let request = Request {
+            command: (command.next().unwrap_or_default(), command.collect()),
+            output: self.folder.join(format!("{name}.json.zst")),
+            measures: changes().filter_map(Change::measure).cloned().collect(),
+            variables: changes().flat_map(Change::variables).collect(),
+            printed: Some(printed.clone()),
+            capacity,
+            rest,
+            ..self.request.clone()
+        };
+        let mut recorded = xmem_recorder::record(&request, &mut |_| {});
+        let mut made = Made {
+            recorded: Err(RecordError::NeedsUnix),
+            answer: None,
+            figures: None,
+            needs_in_iterations: None,
+            printed,
+            took: started.elapsed(),
+        };
+        if let Ok(recorded) = &mut recorded
+            && recorded.cut_short.is_none()
+        {
+            keep_convolutions(recorded, self.device);
+            match self.figures(recorded.destination.path()) {
+                Ok((answer, figures, in_iterations)) => {
+                    made.answer = Some(Ok(answer));
+                    made.figures = Some(figures);
+                    made.needs_in_iterations = in_iterations;
+                }
+                Err(reason) => made.answer = Some(Err(reason)),
+            }
+        }
+        made.recorded = recorded;
+        made.took = started.elapsed();
+        made
+    }
+
+    fn figures(&self, trace: &Path) -> Result<(Box<Answer>, Figures, Option<Bytes>), String> {
+        let job = Job::from_path(trace, &ReadOptions::default()).map_err(|e| e.to_string())?;
+        let builder =
+            || Estimate::builder(self.device.clone()).capacity_search(CapacitySearch::Run);
+        let estimate = builder().build();
+        let answer = estimate.job(&job).map_err(|error| error.to_string())?;
+        let needs = needs(&answer);
+        let pinned = answer.budget.host().pinned.unwrap_or(Bytes::ZERO);
+        let figures = Figures {
+            needs,
+            fits: needs <= answer.device().memory,
+            step: step_time(job.profile(), self.device, pinned),
+        };
+        let iterations = job.profile().iterations.len() as u32;
+        let in_iterations = (answer.memory.coverage.later_steps > 0 && iterations > 0)
+            .then(|| Iterations::new(IterationId(0), IterationId(iterations)))
+            .flatten()
+            .and_then(|chosen| builder().iterations(chosen).build().job(&job).ok())
+            .map(|answer| self::needs(&answer));
+        Ok((Box::new(answer), figures, in_iterations))
+    }
+
+    fn file_name(&self, variant: &Variant, capacity: Capacity) -> String {
+        let value = variant.value.zip(self.template.name.as_deref());
+        let value = value.map(|(value, name)| format!("{name}-{value}"));
+        let changes = variant.measures.iter().map(|&at| self.changes[at].name().replace('=', "-"));
+        let capacity = match capacity {
+            Capacity::Unlimited => None,
+            Capacity::OfDevice => Some("enforced".to_owned()),
+            Capacity::Of(size) => Some(format!("within-{}", size.get())),
+        };
+        let parts: Vec<String> = value.into_iter().chain(changes).chain(capacity).collect();
+        if parts.is_empty() { "as-it-is".to_owned() } else { parts.join("+") }
+    }
+
+    /// What a recording says about a variant: the figures, or why there are none.
+    fn result(&self, variant: &Variant, made: &Made) -> fit::Recorded {
+        let recorded = made.recorded.as_ref().map_err(|error| {
+            last_line(&made.printed)
+                .map_or_else(|| error.to_string(), |line| format!("{error}: {line}"))
+        })?;
+        if let Some(reason) = &recorded.cut_short {
+            return Err(why(reason, &made.printed));
+        }
+        for &at in &variant.measures {
+            let Some(measure) = self.changes[at].measure() else { continue };
+            match applied(measure.name(), &recorded.measures) {
+                Some(applied) if applied.places > 0 => {}
+                Some(applied) => return Err(format!("not applicable: {}", applied.text)),
+                None => return Err("not applicable: there is nothing that it changes".to_owned()),
+            }
+        }
+        match (&made.answer, made.figures) {
+            (Some(Err(reason)), _) => Err(reason.clone()),
+            (_, figures) => figures.ok_or_else(|| "there is no answer".to_owned()),
+        }
+    }
+
+    /// A variant in words.
+    pub(super) fn in_words(&self, variant: &Variant) -> String {
+        let value = variant.value.zip(self.template.name.as_deref());
+        let value = value.map(|(value, name)| format!("{name} {value}"));
+        let changes = variant.measures.iter().map(|&at| self.changes[at].name());
+        let parts: Vec<String> = value.into_iter().chain(changes).collect();
+        if parts.is_empty() { "as it is".to_owned() } else { parts.join(", ") }
+    }
+}
+
+impl Recordings<'_> {
+    /// Keeps what is known of a variant.
+    pub(super) fn keep(&mut self, variant: &Variant, made: &Made) -> fit::Recorded {
+        let result = self.maker.result(variant, made);
+        if let Ok(recorded) = &made.recorded {
+            for &at in &variant.measures {
+                let measure = self.maker.changes[at].measure();
+                let found = measure.and_then(|m| applied(m.name(), &recorded.measures));
+                if let Some(applied) = found.filter(|applied| applied.places > 0) {
+                    self.places.entry(at).or_insert_with(|| applied.text.clone());
+                }
+            }
+        }
+        self.count += 1;
+        let text = self.maker.in_words(variant);
+        self.progress.made(&text, &result, made.took);
+        self.known.insert(variant.clone(), result.clone());
+        result
+    }
+}
+
+impl Recorder for Recordings<'_> {
+    fn record(&mut self, variants: &[Variant]) -> Vec<fit::Recorded> {
+        let new: Vec<&Variant> = variants.iter().filter(|v| !self.known.contains_key(*v)).collect();
+        for some in new.chunks(self.side_by_side) {
+            let rest = self.rest;
+            let (first, others) = some.split_first().expect("chunks are not empty");
+            self.progress.begin(&some.iter().map(|v| self.maker.in_words(v)).collect::<Vec<_>>());
+            let maker = &self.maker;
+            let all: Vec<Made> = thread::scope(|scope| {
+                let others: Vec<_> = others
+                    .iter()
+                    .map(|variant| {
+                        scope.spawn(move || maker.make(variant, Capacity::Unlimited, rest))
+                    })
+                    .collect();
+                let first = maker.make(first, Capacity::Unlimited, rest);
+                let joined = others.into_iter().map(|thread| match thread.join() {
+                    Ok(made) => made,
+                    Err(panicked) => std::panic::resume_unwind(panicked),
+                });
+                [first].into_iter().chain(joined).collect()
+            });
+            for (variant, made) in some.iter().zip(&all) {
+                let _ = self.keep(variant, made);
+            }
+        }
+        variants.iter().map(|variant| self.known[variant].clone()).collect()
+    }
+
+    fn has_time(&self) -> bool {
+        Instant::now() < self.until
+    }
+
+    fn side_by_side(&self) -> usize {
+        self.side_by_side
+    }
+}
+
+/// The least memory of a device with which a job runs.
+fn needs(answer: &Answer) -> Bytes {
+    answer.memory.min_capacity.unwrap_or(answer.need.least)
+}
+
+fn applied<'a>(name: &str, all: &'a [AppliedMeasure]) -> Option<&'a AppliedMeasure> {
+    all.iter().find(|applied| applied.name == name)
+}
+
+/// Why a recording is incomplete.
+fn why(reason: &CutShort, printed: &Path) -> String {
+    match reason {
+        CutShort::Raised(text) => format!("the script raised {}", one_line(text)),
+        CutShort::Exit(status) => {
+            let line = last_line(printed).map_or_else(String::new, |line| format!(": {line}"));
+            format!("the script ended with {status}{line}")
+        }
+        CutShort::Interrupted => "interrupted".to_owned(),
+        CutShort::Memory(_) => "this machine ran out of memory".to_owned(),
+        CutShort::Timeout(_) => "the time was up".to_owned(),
+        _ => "its recording is incomplete".to_owned(),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The last line that a script printed.
+fn last_line(printed: &Path) -> Option<String> {
+    last_lines(printed).pop()
+}
+
+/// The last lines that a script printed.
+pub(super) fn last_lines(printed: &Path) -> Vec<String> {
+    let text = fs::read(printed).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let from = lines.len().saturating_sub(PRINTED_LINES);
+    lines[from..].iter().map(|line| xmem::types::printable(line).to_string()).collect()
+}

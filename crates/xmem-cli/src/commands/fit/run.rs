@@ -1,0 +1,415 @@
+//! Runs `xmem fit`.
+
+use super::args::{FitArgs, FitFormat};
+use super::candidates;
+use super::error::FitFailure;
+use super::progress::FitProgress;
+use super::recordings::{Made, Maker, Recordings, last_lines};
+use super::template::Template;
+use crate::commands::Outcome;
+use crate::commands::profile::{check_command, print_cut_short, writable};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::global::{Global, Verbosity};
+use crate::measures::Change;
+use crate::terminal::{note, say, shown};
+use crate::{output, style};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use xmem::{Bytes, Device};
+use xmem_recorder::{
+    Capacity, CutShort, Engine, Float16, Measure, Purpose, Recorded, Request, Stacks, Timeouts,
+    Timing, Weights, available_memory, wrapper,
+};
+use xmem_report::{json, text};
+use xmem_studies::fit::{
+    FitAnswer, LargestWith, Proof, Range, Recorder as _, Variant, VariedOption, largest, measures,
+};
+use xmem_tempfiles::PrivateFolder;
+
+/// The values of a number without `--range`.
+const RANGE: Range = Range { low: 1, high: 4096 };
+
+/// The value that is recorded first of a number that has none in the job as it is.
+const FIRST: u64 = 8;
+
+/// The recordings that run side by side, and the memory that each may need.
+const SIDE_BY_SIDE: usize = 2;
+const MEMORY_OF_ONE: Bytes = Bytes::gib(4);
+
+/// How far below what a suggestion needs it must fail: a page of the device.
+const BELOW: Bytes = Bytes::mib(2);
+
+/// Runs the command.
+pub(crate) fn run(args: &FitArgs, global: &Global) -> Outcome {
+    let template = Template::parse(&args.command)?;
+    let devices: Vec<&Device> =
+        args.device.iter().map(|name| xmem::find(name)).collect::<Result<_, _>>()?;
+    check_command(&args.device[0], &template.with(template.value))?;
+    let range = range(args, &template)?;
+    let temporary = match &args.keep {
+        Some(path) => {
+            std::fs::create_dir_all(path)
+                .map_err(|source| FitFailure::Keep { path: path.clone(), source })?;
+            None
+        }
+        None => {
+            let folder = PrivateFolder::new();
+            Some(folder.map_err(|source| FitFailure::TemporaryFolder { source })?)
+        }
+    };
+    let mut answers = Vec::new();
+    for device in &devices {
+        let folder = match (&args.keep, &temporary) {
+            (Some(kept), _) if devices.len() > 1 => kept.join(&device.name),
+            (Some(kept), _) => kept.clone(),
+            (None, temporary) => {
+                temporary.as_ref().expect("there is one of the two").path().join(&device.name)
+            }
+        };
+        std::fs::create_dir_all(&folder)
+            .map_err(|source| FitFailure::Keep { path: folder.clone(), source })?;
+        match of_device(args, global, (&template, range), device, &folder)? {
+            Ok(answer) => answers.push(answer),
+            Err(exit) => return Ok(exit),
+        }
+    }
+    print(args, global, &answers)?;
+    if let Some(file) = &args.write {
+        write_wrapper(file, &answers[0], &candidates::of(args), global)?;
+    }
+    let fits = answers.iter().all(FitAnswer::fits);
+    Ok(if fits { Exit::Fits } else { Exit::DoesNotFit })
+}
+
+fn print(args: &FitArgs, global: &Global, answers: &[FitAnswer]) -> Result<(), CliError> {
+    let output = args.output.as_deref();
+    let page = match args.format {
+        FitFormat::Json => match answers {
+            [one] => json::pretty(&json::FitDocument::new(one)),
+            all => json::pretty(&all.iter().map(json::FitDocument::new).collect::<Vec<_>>()),
+        },
+        FitFormat::Text => {
+            let is_quiet = global.verbosity() == Verbosity::Quiet;
+            let style = style::of_output(output);
+            let all: Vec<String> = answers
+                .iter()
+                .map(|answer| match is_quiet {
+                    true => text::fit_brief(answer),
+                    false => text::fit(answer, &style),
+                })
+                .collect();
+            all.join("\n")
+        }
+    };
+    output::write(page.as_bytes(), output)
+}
+
+/// Writes the file that applies what is suggested to a script.
+fn write_wrapper(
+    file: &Path,
+    answer: &FitAnswer,
+    changes: &[Change],
+    global: &Global,
+) -> Result<(), CliError> {
+    let suggestion = answer.ladder.as_ref().and_then(|ladder| ladder.suggestion.as_ref());
+    let Some(tried) = suggestion else {
+        note(
+            &format!("note: nothing is suggested: {} is not written", shown(file)),
+            global.verbosity(),
+        );
+        return Ok(());
+    };
+    let chosen = || tried.measures.iter().map(|&at| &changes[at]);
+    let measures: Vec<Measure> = chosen().filter_map(Change::measure).cloned().collect();
+    output::write(wrapper(&measures).as_bytes(), Some(file))?;
+    let variables: Vec<String> = chosen()
+        .flat_map(Change::variables)
+        .map(|(name, value)| format!("{name}={value} "))
+        .collect();
+    let how = format!("{}python {} in place of python", variables.concat(), shown(file));
+    note(&format!("{} applies what is suggested: {how}", shown(file)), global.verbosity());
+    Ok(())
+}
+
+/// The values that are allowed.
+fn range(args: &FitArgs, template: &Template) -> Result<Range, FitFailure> {
+    let Some(given) = &args.range else { return Ok(RANGE) };
+    match &template.name {
+        Some(name) if *name == given.name => match template.value {
+            Some(value) if value < given.range.low || value > given.range.high => {
+                Err(FitFailure::OutOfRange { name: name.clone(), value })
+            }
+            _ => Ok(given.range),
+        },
+        _ => Err(FitFailure::NoSuchNumber { given: given.name.clone() }),
+    }
+}
+
+/// The answer for a device, or the exit code of a recording that is incomplete.
+fn of_device(
+    args: &FitArgs,
+    global: &Global,
+    (template, range): (&Template, Range),
+    device: &Device,
+    folder: &Path,
+) -> Result<Result<FitAnswer, Exit>, CliError> {
+    let started = Instant::now();
+    let changes = candidates::of(args);
+    let side_by_side = args.jobs.map_or_else(default_jobs, NonZeroUsize::get);
+    let mut recordings = Recordings {
+        maker: Maker {
+            request: request(args, device)?,
+            template,
+            changes: &changes,
+            device,
+            folder,
+        },
+        side_by_side,
+        rest: None,
+        until: started + args.budget,
+        known: BTreeMap::new(),
+        places: BTreeMap::new(),
+        progress: FitProgress::new(global.verbosity(), side_by_side),
+        count: 0,
+    };
+    let value = template
+        .name
+        .as_ref()
+        .map(|_| template.value.unwrap_or(FIRST.clamp(range.low, range.high)));
+    let base_variant = Variant::with(value, Vec::new());
+    recordings.progress.begin(&[recordings.maker.in_words(&base_variant)]);
+    let made = recordings.maker.make(&base_variant, Capacity::Unlimited, Some(args.time));
+    let result = recordings.keep(&base_variant, &made);
+    let (recorded, figures) = match base(made, result)? {
+        Ok(base) => base,
+        Err(exit) => return Ok(Err(exit)),
+    };
+    let Base { answer, in_iterations } = recorded.1;
+    // What the script needs later decides: all are recorded for as long.
+    let is_later = in_iterations.is_some_and(|needs| needs + BELOW <= figures.needs);
+    recordings.rest = is_later.then_some(args.time);
+    let mut found = FitAnswer::new(
+        template.words(value),
+        answer.device().clone(),
+        answer.device().memory,
+        figures,
+    );
+    found.option = template.name.clone().zip(value).map(|(name, first)| VariedOption {
+        name,
+        value: template.value.map(|_| first),
+        range,
+    });
+    notes(&mut found, &recorded.0, &answer, is_later);
+    found.measures = changes.iter().map(candidates::described).collect();
+    let wants_measures = !changes.is_empty() && (!figures.fits || args.all);
+    if wants_measures {
+        recordings.progress.expect(changes.len());
+        let list = candidates::candidates(&changes);
+        found.ladder = Some(measures(&mut recordings, (value, found.room), figures, &list));
+        recordings.progress.expect(0);
+    }
+    if let Some(first) = value {
+        for measures in varied(&found) {
+            let known = known(&recordings, &measures, first);
+            let room = (measures.as_slice(), found.room);
+            let result = largest(&mut recordings, room, range, known);
+            found.largest.push(LargestWith { measures, found: result });
+        }
+    }
+    prove(&mut found, &mut recordings, value);
+    if !recordings.has_time() {
+        let text = format!("the time of --budget was up after {} recordings", recordings.count);
+        found.notes.push(text);
+    }
+    for (at, places) in &recordings.places {
+        found.measures[*at].places = Some(places.clone());
+    }
+    found.recordings = recordings.count;
+    found.took = started.elapsed();
+    Ok(Ok(found))
+}
+
+/// What the recording of the job as it is says.
+struct Base {
+    answer: Box<xmem::Answer>,
+    in_iterations: Option<Bytes>,
+}
+
+type BaseOf = ((Recorded, Base), xmem_studies::fit::Figures);
+
+/// The recording of the job as it is; the exit code if it is incomplete.
+fn base(made: Made, result: xmem_studies::fit::Recorded) -> Result<Result<BaseOf, Exit>, CliError> {
+    let tell = |printed: &Path| {
+        let lines = last_lines(printed);
+        if !lines.is_empty() {
+            say("the script printed:");
+            lines.iter().for_each(|line| say(&format!("  {line}")));
+        }
+    };
+    let recorded = match made.recorded {
+        Ok(recorded) => recorded,
+        Err(error) => {
+            tell(&made.printed);
+            return Err(error.into());
+        }
+    };
+    if let Some(reason) = &recorded.cut_short {
+        if !matches!(reason, CutShort::Interrupted) {
+            tell(&made.printed);
+        }
+        print_cut_short(&recorded, reason);
+        return Ok(Err(match reason {
+            CutShort::Interrupted => Exit::Interrupted,
+            _ => Exit::CutShort,
+        }));
+    }
+    match (made.answer, result) {
+        (Some(Ok(answer)), Ok(figures)) => {
+            let base = Base { answer, in_iterations: made.needs_in_iterations };
+            Ok(Ok(((recorded, base), figures)))
+        }
+        (Some(Err(reason)), _) | (_, Err(reason)) => Err(FitFailure::Base { reason }.into()),
+        (None, Ok(_)) => Err(FitFailure::Base { reason: "no answer".to_owned() }.into()),
+    }
+}
+
+/// What to know about the figures.
+fn notes(found: &mut FitAnswer, recorded: &Recorded, answer: &xmem::Answer, is_later: bool) {
+    if recorded.engine == Engine::Cpu {
+        found.notes.push(
+            "recorded on the CPU, as there is no virtual GPU here: recordings take longer"
+                .to_owned(),
+        );
+    }
+    if !recorded.unbounded.is_empty() {
+        let operators: Vec<&str> =
+            recorded.unbounded.iter().map(|(operator, _)| operator.as_str()).collect();
+        found.notes.push(format!(
+            "sizes depend on values that a virtual GPU does not compute ({}): --assume says what they are",
+            operators.join(", ")
+        ));
+    }
+    if is_later {
+        found.notes.push(
+            "the script needs more after its first iterations: all figures are of its run as far as --time goes"
+                .to_owned(),
+        );
+    } else if !answer.memory.coverage.extent.is_complete() && answer.memory.coverage.later_steps > 0
+    {
+        found.notes.push(
+            "the script was not recorded to its end: what comes later is not in the figures (--time)".to_owned(),
+        );
+    }
+    let confidence = answer.memory.range.confidence;
+    if confidence < xmem::predict::Confidence::Certain {
+        found.notes.push(format!(
+            "the answer about the job as it is is {}: `xmem profile` says why",
+            confidence.name()
+        ));
+    }
+}
+
+/// The combinations whose largest values are looked for: the job as it is, and what is suggested, or else needs the least.
+fn varied(found: &FitAnswer) -> Vec<Vec<usize>> {
+    let mut all = vec![Vec::new()];
+    if let Some(ladder) = &found.ladder {
+        let suggested = ladder.suggestion.as_ref().or_else(|| ladder.smallest());
+        let smallest = ladder.smallest();
+        for tried in suggested.into_iter().chain(smallest) {
+            if !all.contains(&tried.measures) {
+                all.push(tried.measures.clone());
+            }
+        }
+    }
+    all
+}
+
+/// What is known of a combination.
+fn known(
+    recordings: &Recordings<'_>,
+    measures: &[usize],
+    first: u64,
+) -> BTreeMap<u64, xmem_studies::fit::Figures> {
+    let variant = Variant::with(Some(first), measures.to_vec());
+    let figures = recordings.known.get(&variant).and_then(|known| known.clone().ok());
+    figures.into_iter().map(|figures| (first, figures)).collect()
+}
+
+/// Records what is suggested in the memory of the device, and in less than it needs.
+fn prove(found: &mut FitAnswer, recordings: &mut Recordings<'_>, value: Option<u64>) {
+    let suggestion = found.ladder.as_ref().and_then(|ladder| ladder.suggestion.as_ref());
+    let Some(tried) = suggestion.filter(|_| !found.base.fits && recordings.has_time()) else {
+        return;
+    };
+    let Ok(figures) = &tried.recorded else { return };
+    let variant = Variant::with(value, tried.measures.clone());
+    let maker = &recordings.maker;
+    let rest = recordings.rest;
+    recordings.progress.begin(&["what is suggested, in the memory of the device".to_owned()]);
+    let whole = maker.make(&variant, Capacity::OfDevice, rest);
+    let runs = whole.recorded.as_ref().is_ok_and(|recorded| recorded.cut_short.is_none());
+    // The capacity of a virtual GPU is what a process can allocate: its context has its own.
+    let context = found.room.saturating_sub(found.device.available());
+    let less = figures.needs.saturating_sub(context).saturating_sub(BELOW);
+    let below = maker.make(&variant, Capacity::Of(less), rest);
+    let fails = is_out_of_memory(&below);
+    recordings.progress.proven(runs, fails);
+    recordings.count += 2;
+    found.proof = Some(Proof { runs, below: Some((BELOW, fails)) });
+}
+
+fn is_out_of_memory(made: &Made) -> bool {
+    let of_error = |text: &str| text.contains("OutOfMemoryError");
+    match &made.recorded {
+        Ok(Recorded { cut_short: Some(CutShort::Raised(text)), .. }) => of_error(text),
+        Ok(Recorded { cut_short, .. }) => {
+            cut_short.is_some() && last_lines(&made.printed).iter().any(|line| of_error(line))
+        }
+        Err(error) => {
+            of_error(&error.to_string()) || last_lines(&made.printed).iter().any(|l| of_error(l))
+        }
+    }
+}
+
+fn default_jobs() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let by_memory = available_memory().get() / MEMORY_OF_ONE.get();
+    SIDE_BY_SIDE.min(cores).min(usize::try_from(by_memory).unwrap_or(SIDE_BY_SIDE)).max(1)
+}
+
+/// A request without command, output and changes.
+fn request(args: &FitArgs, device: &Device) -> Result<Request, CliError> {
+    Ok(Request {
+        command: (OsString::new(), Vec::new()),
+        purpose: Purpose::Record,
+        output: PathBuf::new(),
+        steps: args.steps,
+        rest: None,
+        stacks: Stacks::Omitted,
+        device: device.clone(),
+        gpus: NonZeroU32::MIN,
+        capacity: Capacity::Unlimited,
+        rank: None,
+        engine: Engine::VirtualGpu,
+        float16: Float16::AsBfloat16,
+        snapshot: None,
+        weights: if args.without_weights { Weights::Absent } else { Weights::Present },
+        assume: args.assume.clone().unwrap_or_default(),
+        other_peaks: None,
+        timing: Timing::AtOnce(None),
+        vary: None,
+        measures: Vec::new(),
+        variables: Vec::new(),
+        printed: None,
+        writable: writable(&args.let_write)?,
+        overlay: args.overlay,
+        helper: std::env::current_exe().ok(),
+        timeout: None,
+        memory: None,
+        timeouts: Timeouts::default(),
+    })
+}

@@ -1,0 +1,140 @@
+//! The command with a number that may be changed: `{batch=8}` in one of its words, or several of the same name.
+
+use super::error::FitFailure;
+use std::ffi::OsString;
+
+/// A command with placeholders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Template {
+    words: Vec<Word>,
+    /// The name of the placeholders, if there are any.
+    pub(super) name: Option<String>,
+    /// The value in the job as it is, if one of them says so.
+    pub(super) value: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Word {
+    Fixed(OsString),
+    /// Text around placeholders.
+    Varied(Vec<String>),
+}
+
+impl Template {
+    /// Reads the words of a command.
+    pub(super) fn parse(words: &[OsString]) -> Result<Self, FitFailure> {
+        let mut template = Self { words: Vec::new(), name: None, value: None };
+        for word in words {
+            let parts = word.to_str().map(|text| template.parts(text)).transpose()?;
+            template.words.push(match parts {
+                Some(parts) if parts.len() > 1 => Word::Varied(parts),
+                _ => Word::Fixed(word.clone()),
+            });
+        }
+        Ok(template)
+    }
+
+    /// The text around the placeholders of a word.
+    fn parts(&mut self, text: &str) -> Result<Vec<String>, FitFailure> {
+        let mut parts = vec![String::new()];
+        let mut rest = text;
+        while let Some(at) = rest.find('{') {
+            let (before, from) = rest.split_at(at);
+            let last = parts.last_mut().expect("never empty");
+            last.push_str(before);
+            match placeholder(from) {
+                Some((name, value, length)) => {
+                    self.note(name, value)?;
+                    parts.push(String::new());
+                    rest = &from[length..];
+                }
+                None => {
+                    last.push('{');
+                    rest = &from[1..];
+                }
+            }
+        }
+        parts.last_mut().expect("never empty").push_str(rest);
+        Ok(parts)
+    }
+
+    fn note(&mut self, name: &str, value: Option<u64>) -> Result<(), FitFailure> {
+        if let Some(known) = self.name.as_deref().filter(|known| *known != name) {
+            return Err(FitFailure::TwoNumbers { one: known.to_owned(), other: name.to_owned() });
+        }
+        self.name = Some(name.to_owned());
+        match (self.value, value) {
+            (Some(one), Some(other)) if one != other => {
+                Err(FitFailure::TwoValues { name: name.to_owned(), one, other })
+            }
+            _ => {
+                self.value = self.value.or(value);
+                Ok(())
+            }
+        }
+    }
+
+    /// The command with a value.
+    pub(super) fn with(&self, value: Option<u64>) -> Vec<OsString> {
+        let value = value.map_or_else(String::new, |value| value.to_string());
+        let filled = |word: &Word| match word {
+            Word::Fixed(word) => word.clone(),
+            Word::Varied(parts) => parts.join(&value).into(),
+        };
+        self.words.iter().map(filled).collect()
+    }
+
+    /// The command with a value, in the words of a shell.
+    pub(super) fn words(&self, value: Option<u64>) -> String {
+        let words = self.with(value);
+        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        shlex::try_join(words.iter().map(AsRef::as_ref)).unwrap_or_else(|_| words.join(" "))
+    }
+}
+
+/// The name, the value and the length of a placeholder at the beginning of a text; none if there is none, as in `{"a": 1}`.
+fn placeholder(text: &str) -> Option<(&str, Option<u64>, usize)> {
+    let end = text.find('}')?;
+    let inside = &text[1..end];
+    let (name, value) = match inside.split_once('=') {
+        Some((name, value)) => (name, Some(value.parse::<u64>().ok().filter(|value| *value > 0)?)),
+        None => (inside, None),
+    };
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    is_name.then_some((name, value, end + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(words: &[&str]) -> Result<Template, FitFailure> {
+        Template::parse(&words.iter().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn placeholders_are_filled_in() {
+        let template =
+            parsed(&["python", "t.py", "--batch={batch=8}", "-x", "a{batch}b"]).expect("one");
+        assert_eq!((template.name.as_deref(), template.value), (Some("batch"), Some(8)));
+        assert_eq!(template.words(Some(16)), "python t.py --batch=16 -x a16b");
+    }
+
+    #[test]
+    fn braces_of_other_kinds_are_left_alone() {
+        for word in ["{}", "{\"lr\": 1}", "{1}", "{a b}", "${HOME}x{", "{batch=x}", "{batch=0}"] {
+            let template = parsed(&["python", word]).expect(word);
+            if word != "${HOME}x{" {
+                assert_eq!(template.name, None, "{word}");
+                assert_eq!(template.with(None)[1], word);
+            }
+        }
+    }
+
+    #[test]
+    fn one_number_is_varied() {
+        parsed(&["{batch=8}", "{seq=9}"]).expect_err("two names");
+        parsed(&["{batch=8}", "{batch=9}"]).expect_err("two values");
+    }
+}

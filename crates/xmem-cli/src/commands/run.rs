@@ -1,0 +1,9 @@
+//! `xmem run`.
+
+mod args;
+mod error;
+#[expect(clippy::module_inception, reason = "the work of the command, as in the others")]
+mod run;
+
+pub(crate) use args::RunArgs;
+pub(crate) use run::run;

@@ -1,0 +1,44 @@
+//! Arguments of `xmem run`.
+
+use crate::choice::choice;
+use crate::measures::{Changes, changes};
+use clap::{Args, ValueHint};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use xmem::Bytes;
+use xmem_recorder::OverlayChoice;
+
+#[derive(Debug, Args)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "Without --virtual-gpu, the command runs on the GPU that is there, as without xmem, but with the measures.\n\
+        On a virtual GPU (PyTorch's CUDA build), nothing is computed, and memory ends where that of the device does:\n\
+        torch.OutOfMemoryError is raised where it would be. What the script writes is kept out of your files then.\n\n\
+        Examples:\n  \
+        xmem run --with checkpointing=2,fused -- python train.py\n  \
+        xmem run --virtual-gpu rtx4090-24g -- python train.py --batch-size 8\n\n\
+        Exit code: that of the command; 2 usage error, 3 it could not be run."
+)]
+pub(crate) struct RunArgs {
+    /// Command with its arguments: what follows its first word is the command's
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) command: Vec<OsString>,
+    /// Measures that lower the memory of the job: a list such as checkpointing=2,fused, as `xmem fit` finds them
+    #[arg(long, value_name = "MEASURES", value_parser = changes)]
+    pub(crate) with: Option<Changes>,
+    /// Run on a virtual GPU of this name, to the end of its memory; `xmem devices` lists the names
+    #[arg(long, value_name = "NAME")]
+    pub(crate) virtual_gpu: Option<String>,
+    /// Give the virtual GPU this much memory instead of the device's, for example 20GiB
+    #[arg(long, value_name = "SIZE", requires = "virtual_gpu", allow_negative_numbers = true, value_parser = Bytes::of_device)]
+    pub(crate) capacity: Option<Bytes>,
+    /// On a virtual GPU, let the script write to this file or folder, or to `all`
+    #[arg(long, value_name = "PATH", requires = "virtual_gpu", value_hint = ValueHint::AnyPath)]
+    pub(crate) let_write: Vec<PathBuf>,
+    /// On a virtual GPU, how writes are kept out of your files: by a mount namespace, or by a library that is preloaded
+    #[arg(long, value_name = "HOW", value_parser = choice::<OverlayChoice>(), default_value = "auto")]
+    pub(crate) overlay: OverlayChoice,
+    /// On a virtual GPU, load zeros for weights that are not on this machine
+    #[arg(long, requires = "virtual_gpu")]
+    pub(crate) without_weights: bool,
+}

@@ -1,0 +1,88 @@
+//! Runs `xmem run`.
+
+use super::args::RunArgs;
+use super::error::RunFailure;
+use crate::commands::Outcome;
+use crate::commands::profile::{check_command, kept_out, writable};
+use crate::device;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::global::{Global, Verbosity};
+use crate::terminal::{note, say};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use xmem::types::printable;
+use xmem_recorder::{
+    Assumptions, Capacity, Engine, Float16, Progress, Purpose, Request, Stacks, Timeouts, Timing,
+    Weights,
+};
+
+/// Runs the command.
+pub(crate) fn run(args: &RunArgs, global: &Global) -> Outcome {
+    check_command(args.virtual_gpu.as_deref().unwrap_or(device::DEFAULT), &args.command)?;
+    let request = request(args)?;
+    let verbosity = global.verbosity();
+    let mut show = |news: Progress<'_>| match news {
+        Progress::Note(text) => note(&format!("note: {}", printable(text)), verbosity),
+        Progress::Kept(kept) => note(&format!("note: {}", kept_out(kept)), verbosity),
+        Progress::Measure { name, places, text } if verbosity != Verbosity::Quiet => {
+            let text = printable(text);
+            match places {
+                0 => say(&format!("warning: {} has no effect: {text}", printable(name))),
+                _ => say(&format!("xmem: {}: {text}", printable(name))),
+            }
+        }
+        _ => {}
+    };
+    Ok(Exit::OfCommand(code(xmem_recorder::run(&request, &mut show)?)))
+}
+
+/// The exit code of a command, as a shell has it: 128 and the number of the signal that ended it.
+fn code(status: ExitStatus) -> u8 {
+    #[cfg(unix)]
+    let by_signal =
+        std::os::unix::process::ExitStatusExt::signal(&status).map(|signal| 128 + signal);
+    #[cfg(not(unix))]
+    let by_signal = None;
+    let code = status.code().or(by_signal).unwrap_or(1);
+    u8::try_from(code).unwrap_or(1)
+}
+
+fn request(args: &RunArgs) -> Result<Request, CliError> {
+    let mut command = args.command.iter().cloned();
+    let name = args.virtual_gpu.as_deref();
+    let with = args.with.clone().unwrap_or_default();
+    if name.is_none() && with.0.is_empty() {
+        return Err(RunFailure::Nothing.into());
+    }
+    Ok(Request {
+        command: (command.next().unwrap_or_default(), command.collect()),
+        purpose: if name.is_some() { Purpose::Run } else { Purpose::RunOnDevice },
+        output: PathBuf::new(),
+        steps: NonZeroU32::MIN,
+        rest: None,
+        stacks: Stacks::Omitted,
+        device: xmem::find(name.unwrap_or(device::DEFAULT))?.clone(),
+        gpus: NonZeroU32::MIN,
+        capacity: args.capacity.map_or(Capacity::OfDevice, Capacity::Of),
+        rank: None,
+        engine: Engine::VirtualGpu,
+        float16: Float16::Kept,
+        snapshot: None,
+        weights: if args.without_weights { Weights::Absent } else { Weights::Present },
+        assume: Assumptions::default(),
+        other_peaks: None,
+        timing: Timing::AtOnce(None),
+        vary: None,
+        measures: with.measures(),
+        variables: with.variables(),
+        printed: None,
+        writable: writable(&args.let_write)?,
+        overlay: args.overlay,
+        helper: std::env::current_exe().ok(),
+        timeout: None,
+        memory: None,
+        timeouts: Timeouts::default(),
+    })
+}

@@ -1,0 +1,4 @@
+//! What makes a job fit.
+
+pub(crate) mod json;
+pub(crate) mod text;

@@ -1,0 +1,257 @@
+//! `xmem.fit/1`.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+use xmem_studies::fit::{Figures, FitAnswer, LargestWith, Recorded, Tried};
+
+/// What makes a job fit on a device. Every figure is of a recording of the changed job.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FitDocument<'a> {
+    schema: &'static str,
+    /// The command as it is.
+    command: &'a str,
+    /// The device.
+    device: &'a str,
+    /// The memory of the device.
+    device_memory_bytes: u64,
+    /// The number in the command that may be changed; null if there is none.
+    option: Option<OptionDto<'a>>,
+    /// The least device memory with which the job runs as it is.
+    needs_bytes: u64,
+    /// Whether it fits as it is.
+    fits: bool,
+    /// The largest value with which the job fits as it is; null without a number in the command, or if none fits.
+    largest: Option<LargestDto<'a>>,
+    /// The same with measures.
+    largest_with: Vec<LargestWithDto<'a>>,
+    /// What each value that was recorded needs, without measures.
+    curve: Vec<PointDto>,
+    /// Each measure alone, in the order in which they were tried.
+    measures: Vec<MeasureDto<'a>>,
+    /// Measures that were tried together.
+    combinations: Vec<CombinationDto<'a>>,
+    /// What makes the job fit, the least costly in time first; empty where it fits as it is, or where nothing does.
+    suggestions: Vec<SuggestionDto<'a>>,
+    /// What to know about the figures.
+    notes: &'a [String],
+    /// The recordings that were made.
+    recordings: usize,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct OptionDto<'a> {
+    /// Its name.
+    name: &'a str,
+    /// Its value in the job as it is; null if the command does not say.
+    value: Option<u64>,
+    /// The least value that is allowed.
+    low: u64,
+    /// The greatest one.
+    high: u64,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct LargestDto<'a> {
+    /// The value, by the name of the number (`batch`).
+    #[serde(flatten)]
+    value: BTreeMap<&'a str, u64>,
+    /// What it needs.
+    needs_bytes: u64,
+    /// What the next value that was recorded needs, which does not fit; null if there is none.
+    next_needs_bytes: Option<u64>,
+    /// Whether the very next value does not fit, or is beyond the range.
+    proven: bool,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct LargestWithDto<'a> {
+    /// The measures.
+    measures: Vec<&'a str>,
+    /// The value.
+    #[serde(flatten)]
+    largest: LargestDto<'a>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PointDto {
+    /// The value.
+    value: u64,
+    /// What it needs.
+    needs_bytes: u64,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct MeasureDto<'a> {
+    /// The name, as `xmem run --with` takes it.
+    name: &'a str,
+    /// What it does.
+    title: &'a str,
+    /// What it changes in the numbers that the job computes.
+    #[cfg_attr(test, schemars(extend("enum" = ["nothing", "rounding", "training"])))]
+    changes: &'a str,
+    /// The code that a person would write.
+    code: &'a str,
+    /// Where it was applied, in words; null if it was not.
+    places: Option<&'a str>,
+    /// What the job needs with it; null if it could not be recorded.
+    needs_bytes: Option<u64>,
+    /// Whether it fits.
+    fits: Option<bool>,
+    /// The time of a step against that of the job as it is, as a factor, by a model; null where it is not known.
+    #[cfg_attr(test, schemars(range(min = 0)))]
+    step_time: Option<f64>,
+    /// Why it could not be recorded.
+    failed: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct CombinationDto<'a> {
+    /// The measures.
+    measures: Vec<&'a str>,
+    /// What the job needs with them; null if it could not be recorded.
+    needs_bytes: Option<u64>,
+    /// Whether it fits.
+    fits: Option<bool>,
+    /// The time of a step, as for a measure.
+    #[cfg_attr(test, schemars(range(min = 0)))]
+    step_time: Option<f64>,
+    /// Why it could not be recorded.
+    failed: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct SuggestionDto<'a> {
+    /// The measures.
+    measures: Vec<&'a str>,
+    /// What the job needs with them.
+    needs_bytes: u64,
+    /// The time of a step, as for a measure.
+    #[cfg_attr(test, schemars(range(min = 0)))]
+    step_time: Option<f64>,
+    /// Whether it ran in the memory of the device; null if that was not recorded.
+    runs: Option<bool>,
+    /// Whether it ran out of memory with a little less than it needs; null if that was not recorded.
+    fails_below: Option<bool>,
+}
+
+impl<'a> FitDocument<'a> {
+    /// The document of an answer.
+    #[must_use]
+    pub fn new(answer: &'a FitAnswer) -> Self {
+        let without = |with: &&LargestWith| with.measures.is_empty();
+        let ladder = answer.ladder.as_ref();
+        let single = ladder.map_or(&[][..], |ladder| &ladder.single);
+        let combined = ladder.map_or(&[][..], |ladder| &ladder.combined);
+        let suggestion = ladder.and_then(|l| l.suggestion.as_ref()).filter(|_| !answer.base.fits);
+        Self {
+            schema: "xmem.fit/1",
+            command: &answer.command,
+            device: &answer.device.name,
+            device_memory_bytes: answer.room.get(),
+            option: answer.option.as_ref().map(|option| OptionDto {
+                name: &option.name,
+                value: option.value,
+                low: option.range.low,
+                high: option.range.high,
+            }),
+            needs_bytes: answer.base.needs.get(),
+            fits: answer.base.fits,
+            largest: answer.largest.iter().find(without).and_then(|with| largest(answer, with)),
+            largest_with: answer
+                .largest
+                .iter()
+                .filter(|with| !with.measures.is_empty())
+                .filter_map(|with| {
+                    let measures = names(answer, &with.measures);
+                    Some(LargestWithDto { measures, largest: largest(answer, with)? })
+                })
+                .collect(),
+            curve: answer
+                .curve()
+                .into_iter()
+                .map(|(value, needs)| PointDto { value, needs_bytes: needs.get() })
+                .collect(),
+            measures: single.iter().map(|tried| measure(answer, tried)).collect(),
+            combinations: combined.iter().map(|tried| combination(answer, tried)).collect(),
+            suggestions: suggestion
+                .and_then(|tried| suggested(answer, tried))
+                .into_iter()
+                .collect(),
+            notes: &answer.notes,
+            recordings: answer.recordings,
+        }
+    }
+}
+
+fn names<'a>(answer: &'a FitAnswer, measures: &[usize]) -> Vec<&'a str> {
+    measures.iter().map(|&at| answer.measures[at].name.as_str()).collect()
+}
+
+fn largest<'a>(answer: &'a FitAnswer, with: &LargestWith) -> Option<LargestDto<'a>> {
+    let (option, found) = (answer.option.as_ref()?, &with.found);
+    let value = found.fits?;
+    let needs = |value: u64| found.points.get(&value).map(|figures| figures.needs.get());
+    Some(LargestDto {
+        value: [(option.name.as_str(), value)].into(),
+        needs_bytes: needs(value)?,
+        next_needs_bytes: found.fails.and_then(needs),
+        proven: found.is_proven(option.range),
+    })
+}
+
+fn measure<'a>(answer: &'a FitAnswer, tried: &'a Tried) -> MeasureDto<'a> {
+    let measure = &answer.measures[tried.measures[0]];
+    let (needs_bytes, fits, step_time, failed) = figures(answer, &tried.recorded);
+    MeasureDto {
+        name: &measure.name,
+        title: &measure.title,
+        changes: measure.changes,
+        code: &measure.code,
+        places: measure.places.as_deref(),
+        needs_bytes,
+        fits,
+        step_time,
+        failed,
+    }
+}
+
+fn combination<'a>(answer: &'a FitAnswer, tried: &'a Tried) -> CombinationDto<'a> {
+    let (needs_bytes, fits, step_time, failed) = figures(answer, &tried.recorded);
+    let measures = names(answer, &tried.measures);
+    CombinationDto { measures, needs_bytes, fits, step_time, failed }
+}
+
+fn suggested<'a>(answer: &'a FitAnswer, tried: &'a Tried) -> Option<SuggestionDto<'a>> {
+    let figures = tried.recorded.as_ref().ok()?;
+    Some(SuggestionDto {
+        measures: names(answer, &tried.measures),
+        needs_bytes: figures.needs.get(),
+        step_time: factor(answer, figures),
+        runs: answer.proof.map(|proof| proof.runs),
+        fails_below: answer.proof.and_then(|proof| proof.below).map(|(_, failed)| failed),
+    })
+}
+
+type FiguresDto<'a> = (Option<u64>, Option<bool>, Option<f64>, Option<&'a str>);
+
+fn figures<'a>(answer: &FitAnswer, recorded: &'a Recorded) -> FiguresDto<'a> {
+    match recorded {
+        Ok(figures) => {
+            (Some(figures.needs.get()), Some(figures.fits), factor(answer, figures), None)
+        }
+        Err(reason) => (None, None, None, Some(reason)),
+    }
+}
+
+/// Three decimals: the model is no better.
+fn factor(answer: &FitAnswer, figures: &Figures) -> Option<f64> {
+    figures.time_against(&answer.base).map(|factor| (factor * 1000.0).round() / 1000.0)
+}

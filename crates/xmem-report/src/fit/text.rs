@@ -1,0 +1,247 @@
+//! The answer as text.
+
+use crate::style::{Ink, Style, wrap};
+use crate::table::{Align, Table};
+use xmem::Bytes;
+use xmem::types::printable;
+use xmem_studies::fit::{Figures, FitAnswer, LargestWith, Tried, VariedOption};
+
+const COLUMNS: [(&str, Align); 5] = [
+    ("measure", Align::Left),
+    ("needs", Align::Right),
+    ("fits", Align::Left),
+    ("step time", Align::Right),
+    ("changes", Align::Left),
+];
+
+/// The indentation of text below a heading.
+const INDENT: &str = "  ";
+
+/// The complete answer: the job as it is, what each measure does, what fits, the largest values, and how to run it.
+#[must_use]
+pub fn fit(answer: &FitAnswer, style: &Style) -> String {
+    let parts = [
+        headline(answer, style),
+        measures(answer, style),
+        suggestion(answer, style),
+        largest(answer, style),
+        notes(answer, style),
+    ];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// One line: whether it fits, what it needs, and what makes it fit.
+#[must_use]
+pub fn fit_brief(answer: &FitAnswer) -> String {
+    let mut line = format!("{}  needs {}", words(answer), against(answer, &answer.base));
+    if let Some(tried) = suggested(answer) {
+        line += &format!("; fits with {}", answer.names(&tried.measures));
+    }
+    for with in &answer.largest {
+        if let (Some(option), Some(value)) = (&answer.option, with.found.fits) {
+            line += &format!("; largest {}: {value}{}", option.name, with_names(answer, with));
+        }
+    }
+    format!("{}\n", printable(&line))
+}
+
+const fn words(answer: &FitAnswer) -> &'static str {
+    if answer.base.fits { "FITS" } else { "DOES NOT FIT" }
+}
+
+/// `31.2 GiB of 23.5 GiB on rtx4090-24g`.
+fn against(answer: &FitAnswer, figures: &Figures) -> String {
+    format!("{} of {} on {}", figures.needs, answer.room, answer.device.name)
+}
+
+fn headline(answer: &FitAnswer, style: &Style) -> String {
+    let (words, ink) = (words(answer), if answer.base.fits { Ink::Good } else { Ink::Bad });
+    let is_own = answer.option.as_ref().is_none_or(|option| option.value.is_some());
+    let about = if is_own { "as it is" } else { "as recorded first" };
+    let needs = against(answer, &answer.base);
+    let beyond = (!answer.base.fits)
+        .then(|| format!(": {} too much", answer.base.needs.saturating_sub(answer.room)));
+    format!(
+        "{} {about}: needs {needs}{}\n{INDENT}{}\n",
+        style.paint(ink, words),
+        beyond.unwrap_or_default(),
+        style.paint(Ink::Faint, &printable(&answer.command)),
+    )
+}
+
+fn measures(answer: &FitAnswer, style: &Style) -> String {
+    let Some(ladder) = &answer.ladder else { return String::new() };
+    let mut table = Table::new(&COLUMNS);
+    let base = &answer.base;
+    let mut tried: Vec<&Tried> =
+        ladder.single.iter().filter(|tried| tried.recorded.is_ok()).collect();
+    let needs =
+        |tried: &Tried| tried.recorded.as_ref().map_or(Bytes::ZERO, |figures| figures.needs);
+    tried.sort_by_key(|tried| std::cmp::Reverse(needs(tried)));
+    let (helpful, useless): (Vec<&Tried>, Vec<&Tried>) =
+        tried.into_iter().partition(|tried| needs(tried) < base.needs);
+    let combined = ladder.combined.iter().filter(|tried| tried.recorded.is_ok());
+    for tried in helpful.into_iter().chain(combined) {
+        if let Ok(figures) = &tried.recorded {
+            table.row([
+                answer.names(&tried.measures).replace(',', " + "),
+                figures.needs.to_string(),
+                if figures.fits { "YES".to_owned() } else { "no".to_owned() },
+                time(figures, base),
+                changes(answer, &tried.measures).to_owned(),
+            ]);
+        }
+    }
+    let mut text = style
+        .paint(Ink::Heading, "With measures (each figure is of a recording; step time is a model)")
+        .into_owned()
+        + "\n";
+    let page = table.render(style);
+    text += if ladder.single.iter().all(|tried| tried.recorded.is_err()) {
+        "  none of the measures could be applied\n"
+    } else {
+        &page
+    };
+    if !useless.is_empty() {
+        let names: Vec<String> =
+            useless.iter().map(|tried| answer.names(&tried.measures)).collect();
+        text += &indented(&format!("no less memory with: {}", names.join(", ")), style);
+    }
+    let failed: Vec<&Tried> =
+        ladder.single.iter().filter(|tried| tried.recorded.is_err()).collect();
+    for tried in failed {
+        if let Err(reason) = &tried.recorded {
+            text += &indented(&format!("{}: {reason}", answer.names(&tried.measures)), style);
+        }
+    }
+    text
+}
+
+/// The time of a step against that of the job as it is (`+14 %`).
+fn time(figures: &Figures, base: &Figures) -> String {
+    figures.time_against(base).map_or_else(String::new, |factor| {
+        let percent = (factor - 1.0) * 100.0;
+        if percent.abs() < 0.5 { "+0 %".to_owned() } else { format!("{percent:+.0} %") }
+    })
+}
+
+/// What some measures change, at the most.
+fn changes(answer: &FitAnswer, measures: &[usize]) -> &'static str {
+    let order = ["nothing", "rounding", "training"];
+    let place = |at: &usize| order.iter().position(|name| *name == answer.measures[*at].changes);
+    order[measures.iter().filter_map(place).max().unwrap_or(0)]
+}
+
+fn suggested(answer: &FitAnswer) -> Option<&Tried> {
+    answer.ladder.as_ref()?.suggestion.as_ref().filter(|_| !answer.base.fits)
+}
+
+fn suggestion(answer: &FitAnswer, style: &Style) -> String {
+    let Some(ladder) = answer.ladder.as_ref().filter(|_| !answer.base.fits) else {
+        return String::new();
+    };
+    let Some(tried) = suggested(answer) else {
+        let least = ladder.smallest().and_then(|tried| {
+            let figures = tried.recorded.as_ref().ok()?;
+            Some(format!(
+                "; the least is {}, with {}",
+                figures.needs,
+                answer.names(&tried.measures).replace(',', " + ")
+            ))
+        });
+        let text = format!("Nothing that was tried makes it fit{}.", least.unwrap_or_default());
+        return wrap(&text, style.columns()).join("\n") + "\n";
+    };
+    let names = answer.names(&tried.measures);
+    let heading = format!("Fits with {}", names.replace(',', " + "));
+    let mut text = format!("{}\n", style.paint(Ink::Heading, &heading));
+    for &at in &tried.measures {
+        let measure = &answer.measures[at];
+        let places = measure.places.as_ref().map(|places| format!(" ({places})"));
+        text += &indented(&format!("{}{}", measure.title, places.unwrap_or_default()), style);
+        text += &format!("{INDENT}{INDENT}{}\n", printable(&measure.code));
+    }
+    if let Some(proof) = answer.proof {
+        let runs = match proof.runs {
+            true => format!("It ran with the memory of {}", answer.device.name),
+            false => format!("It did not run with the memory of {}", answer.device.name),
+        };
+        let below = proof.below.map(|(size, failed)| match failed {
+            true => format!(", and ran out of memory with {size} less than it needs"),
+            false => format!(", and with {size} less than it needs, too"),
+        });
+        text += &indented(&format!("{runs}{}.", below.unwrap_or_default()), style);
+    }
+    text += &format!("{INDENT}run it: xmem run --with {names} -- {}\n", printable(&answer.command));
+    text
+}
+
+fn largest(answer: &FitAnswer, style: &Style) -> String {
+    let Some(option) = &answer.option else { return String::new() };
+    if answer.largest.is_empty() {
+        return String::new();
+    }
+    let heading = format!("Largest {} that fits", option.name);
+    let mut text = format!("{}\n", style.paint(Ink::Heading, &heading));
+    for with in &answer.largest {
+        text += &indented(&line(answer, option, with), style);
+    }
+    text
+}
+
+fn line(answer: &FitAnswer, option: &VariedOption, with: &LargestWith) -> String {
+    let found = &with.found;
+    let needs = |value: u64| found.points.get(&value).map(|figures| figures.needs);
+    let names = match with.measures.is_empty() {
+        true => "as it is".to_owned(),
+        false => format!("with {}", answer.names(&with.measures).replace(',', " + ")),
+    };
+    let text = match (found.fits, found.fails) {
+        (Some(fits), fails) => {
+            let needed = needs(fits).map(|needs| format!(" (needs {needs}")).unwrap_or_default();
+            let next = match fails {
+                Some(fails) => needs(fails).map(|needs| format!("; {fails} needs {needs})")),
+                None if fits >= option.range.high => Some("; the range ends there)".to_owned()),
+                None => Some(")".to_owned()),
+            };
+            format!("{fits} {names}{needed}{}", next.unwrap_or_default())
+        }
+        (None, Some(fails)) => {
+            let needs = needs(fails).map(|needs| format!(": {fails} needs {needs}"));
+            format!("none {names}{}", needs.unwrap_or_default())
+        }
+        (None, None) => format!("not known {names}"),
+    };
+    if found.is_proven(option.range) {
+        return text;
+    }
+    match found.refused.iter().next() {
+        Some((value, reason)) => format!("{text}; {value} could not be recorded: {reason}"),
+        None => format!("{text}; the next one was not tried"),
+    }
+}
+
+fn with_names(answer: &FitAnswer, with: &LargestWith) -> String {
+    match with.measures.is_empty() {
+        true => " as it is".to_owned(),
+        false => format!(" with {}", answer.names(&with.measures)),
+    }
+}
+
+fn notes(answer: &FitAnswer, style: &Style) -> String {
+    let mut text = String::new();
+    for note in &answer.notes {
+        text += &wrap(&format!("note: {note}"), style.columns()).join("\n");
+        text += "\n";
+    }
+    let recordings = match answer.recordings {
+        1 => "1 recording".to_owned(),
+        count => format!("{count} recordings"),
+    };
+    text + &format!("{recordings} in {:.0} s\n", answer.took.as_secs_f64())
+}
+
+fn indented(text: &str, style: &Style) -> String {
+    let lines = wrap(&printable(text), style.columns() - INDENT.len());
+    lines.iter().map(|line| format!("{INDENT}{line}\n")).collect()
+}
