@@ -83,6 +83,7 @@ impl Source<'_> {
             capacity: (room > 0).then(|| Bytes(2 * room * MIB + u64::from(self.byte()))),
             taken: Bytes::ZERO,
             reported_total: None,
+            address_total: None,
             address_order: self.choice(&[
                 AddressOrder::Driver,
                 AddressOrder::Ascending,

@@ -12,6 +12,7 @@ mod compiled;
 mod condition;
 mod convolution_splits;
 mod distributed;
+mod full_device;
 mod gpu_timing;
 mod growth;
 mod incomplete_history;
@@ -44,7 +45,7 @@ pub struct Doubt {
 }
 
 /// All doubts, in the order in which they are assessed. The order of notes in the answer is theirs.
-pub const DOUBTS: [Doubt; 17] = [
+pub const DOUBTS: [Doubt; 18] = [
     // What the recording itself says comes first: it may find that the recording is damaged, on which the last one rests.
     recorded_peaks::DOUBT,
     one_length::DOUBT,
@@ -67,6 +68,7 @@ pub const DOUBTS: [Doubt; 17] = [
     without_shapes::DOUBT,
     // Iterations beyond the recorded ones: what a longer run needs is not less certain than the recorded ones are.
     growth::DOUBT,
+    full_device::DOUBT,
     script_goes_on::DOUBT,
     // A damaged recording makes all of the above doubtful, and none of it certain.
     condition::DOUBT,

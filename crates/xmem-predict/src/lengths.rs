@@ -20,10 +20,12 @@ mod pattern;
 mod run;
 mod sequence;
 mod settings;
+mod steady;
 
 pub use error::LengthsError;
 pub use run::{GrowthPoint, LengthRun, OrderPeaks, Quantiles};
 pub use settings::{Dimension, ExtentsError, LengthSettings, VaryingDimension};
+pub use steady::SteadyRun;
 
 use crate::prediction::Prediction;
 use law::{Law, LawKind};
@@ -109,6 +111,17 @@ impl<'p> LengthModel<'p> {
         let mut diagnostics = Diagnostics::default();
         let lengths = comparable(dimension, &observed::batches(profile), &mut diagnostics);
         check(dimension, &lengths)?;
+        Self::of(prediction, dimension, lengths, diagnostics)
+    }
+
+    /// The model of iterations that have these lengths.
+    fn of(
+        prediction: &'p Prediction<'p>,
+        dimension: Dimension,
+        lengths: Vec<Option<u64>>,
+        mut diagnostics: Diagnostics,
+    ) -> Result<Self, LengthsError> {
+        let profile = prediction.locator.profile;
         let starts = prediction.iteration_starts();
         let iterations = RecordedIterations::new(profile, &prediction.schedule, starts);
         let reference = iterations.fullest();

@@ -147,7 +147,7 @@ impl<'p> Measured<'p> {
         let work = prediction.workload_until(within.end);
         let (allocator, device) = (&prediction.setup.choice, &prediction.device);
         let limited = xmem_simulator::replay(work, allocator, device);
-        let ample = DeviceConfig { capacity: None, ..*device };
+        let ample = device.without_limit();
         let replay = with_ample_figures(limited, work, allocator, &ample);
         let peaks = if within.start == 0 {
             Peaks::of_replay(&replay)

@@ -221,6 +221,7 @@ impl SimulationSettings {
             capacity: Some(capacity),
             taken: Bytes::ZERO,
             reported_total: Some(total),
+            address_total: None,
             address_order: setup.address_order,
             completion: list.completion,
         };

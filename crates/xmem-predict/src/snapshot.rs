@@ -76,7 +76,7 @@ impl Prediction<'_> {
         };
         let limited = run.record(&self.device, AtFailure::Stop);
         if limited.stopped && end == SnapshotEnd::Job {
-            let ample = DeviceConfig { capacity: None, ..self.device };
+            let ample = self.device.without_limit();
             return Ok(run.record(&ample, AtFailure::LiftLimits).snapshot);
         }
         Ok(limited.snapshot)

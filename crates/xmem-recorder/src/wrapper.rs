@@ -7,16 +7,18 @@ use std::fmt::Write as _;
 const CONSTANTS: [&str; 7] =
     ["NAME = ", "TITLE = ", "CHANGES = ", "NEEDS = ", "OPTION = ", "CODE = ", "EXCLUDES = "];
 
-/// The text of a file that runs a script with measures applied: `python FILE train.py --batch-size 8`.
+/// The text of a file that runs a script with measures applied: `python FILE train.py --batch-size 8`. `variables` are set in
+/// its environment.
 ///
 /// It consists of the sources of the measures, in the order in which they are installed.
 #[must_use]
-pub fn wrapper(wanted: &[Measure]) -> String {
+pub fn wrapper(wanted: &[Measure], variables: &[(String, String)]) -> String {
     let order = measures();
     let place = |measure: &Measure| order.iter().position(|info| info.name == measure.name());
     let mut wanted: Vec<&Measure> = wanted.iter().collect();
     wanted.sort_by_key(|measure| place(measure));
-    let names: Vec<String> = wanted.iter().map(ToString::to_string).collect();
+    let set = variables.iter().map(|(name, value)| format!("{name}={value}"));
+    let names: Vec<String> = wanted.iter().map(ToString::to_string).chain(set).collect();
     let mut text = format!(
         "\"\"\"Runs a training script with less GPU memory: {}.\n\n    python THIS_FILE train.py ARGUMENTS\n\n\
          Written by xmem fit, and independent of it.\n\"\"\"\n",
@@ -42,7 +44,11 @@ pub fn wrapper(wanted: &[Measure]) -> String {
     imports.sort_unstable();
     imports.dedup();
     text += &format!("\n{}\n{bodies}", imports.join("\n"));
-    text += "\n\ndef main():\n    import torch\n\n";
+    text += "\n\ndef main():\n";
+    for (name, value) in variables {
+        let _ = writeln!(text, "    os.environ[{name:?}] = {value:?}");
+    }
+    text += "    import torch\n\n";
     text += "    def report(name):\n        return lambda places, text: print(f\"{name}: {text}\", file=sys.stderr)\n\n";
     for measure in &wanted {
         let (option, name) = (measure.option().unwrap_or_default(), measure.name());
@@ -93,7 +99,8 @@ mod tests {
     fn the_file_of_all_measures_is_python_without_xmem() {
         let all: Vec<Measure> = measures().iter().map(Measure::of).collect();
         assert!(!all.is_empty());
-        let text = wrapper(&all);
+        let text = wrapper(&all, &[("A".to_owned(), "x:True".to_owned())]);
+        assert!(text.contains("os.environ[\"A\"] = \"x:True\""), "{text}");
         assert!(!text.contains("from .") && !text.contains("import xmem"), "{text}");
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("wrapper.py");

@@ -29,6 +29,7 @@ pub struct DeviceFull;
 pub struct Device {
     limit: Option<Bytes>,
     total: Option<Bytes>,
+    address_total: Option<Bytes>,
     used: Bytes,
     space: AddressSpace,
     small: SmallRanges,
@@ -43,6 +44,7 @@ impl Device {
         Self {
             limit: config.available(),
             total: config.total(),
+            address_total: config.address_total.or(config.total()),
             used: Bytes::ZERO,
             space: AddressSpace::new(config.address_order),
             small: SmallRanges::default(),
@@ -188,6 +190,12 @@ impl Device {
     #[must_use]
     pub fn total(&self) -> Option<Bytes> {
         self.total
+    }
+
+    /// The total by which expandable segments reserve addresses; `None` if it is not known.
+    #[must_use]
+    pub fn address_total(&self) -> Option<Bytes> {
+        self.address_total
     }
 
     /// Returns whether work on any stream is taken to be done at once.

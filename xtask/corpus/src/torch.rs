@@ -8,6 +8,7 @@
 mod areas;
 mod expect;
 mod header;
+mod measures;
 mod model;
 pub(crate) mod process;
 mod script;
@@ -152,6 +153,16 @@ fn all(bench: &Bench, options: &Options) -> Result<usize, Error> {
     let on_virtual_gpus = options.engine == Engine::VirtualGpu;
     for areas in areas.iter().filter(|areas| on_virtual_gpus && wanted(&areas.name)) {
         tasks.push((&areas.name, Box::new(|| areas.check(bench))));
+    }
+    // They are those of the CUDA build, computed on the CPU; older releases lack some of what they use.
+    let newest = releases()?.pop();
+    let of_measures = [measures::NAME, measures::ALL].into_iter().filter(|name| {
+        let is_asked_for = *name == measures::NAME || options.only.iter().any(|only| only == name);
+        let is_newest = newest.as_deref() == Some(&bench.venv.torch);
+        options.engine == Engine::Cpu && is_newest && is_asked_for && wanted(name)
+    });
+    for name in of_measures {
+        tasks.push((name, Box::new(move || measures::check(bench, name))));
     }
     let mut outcomes = in_parallel(&tasks)?;
     script::compare_peaks(&scripts, &mut outcomes);

@@ -190,6 +190,7 @@ impl Run<'_, '_> {
             capacity: self.options.capacity,
             taken: Bytes::ZERO,
             reported_total: self.options.capacity.or_else(|| reservations.total(config)),
+            address_total: None,
             address_order: match self.options.addresses {
                 Addresses::Recorded => AddressOrder::Recorded,
                 Addresses::Order(order) => order,

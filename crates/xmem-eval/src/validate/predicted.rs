@@ -22,7 +22,7 @@ impl Predicted {
     /// an answer.
     pub(super) fn of(prediction: &Prediction<'_>) -> Self {
         Self::served(prediction, prediction.device()).unwrap_or_else(|| {
-            let ample = DeviceConfig { capacity: None, ..*prediction.device() };
+            let ample = prediction.device().without_limit();
             Self::served(prediction, &ample).unwrap_or_default()
         })
     }

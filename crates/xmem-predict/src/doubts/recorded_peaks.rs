@@ -3,7 +3,9 @@
 use super::{Assessment, Doubt, Subject};
 use crate::allocator::{AllocatorKind, AllocatorSetup, Origin};
 use crate::memory::Peak;
+use crate::prediction::Prediction;
 use xmem_analyzer::{GpuRecording, GpuSource};
+use xmem_simulator::{DeviceConfig, RequestIndex, outline};
 use xmem_types::{Bytes, Diagnostics, Severity};
 
 pub(super) const DOUBT: Doubt = Doubt { name: "recorded_peaks", assess };
@@ -13,10 +15,23 @@ fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
     let Some(gpu) = gpu.filter(|_| subject.has_all_iterations()) else { return };
     let Assessment { memory, integrity, notes, .. } = assessment;
     let unreached = compare(gpu, subject.prediction.setup(), &memory.peak, notes);
+    let unreached = unreached.filter(|&peak| !is_reached_there(gpu, subject, peak));
     // On a device that holds the recorded peak, too, the verdict does not depend on it.
     if unreached.is_some_and(|peak| memory.fits && peak > subject.device().available()) {
         integrity.add_unreached_peak(notes);
     }
+}
+
+/// Returns whether the replay reaches a recorded peak with the address space of the recorded GPU. Expandable segments reserve
+/// as many addresses as the device has memory, and an eighth more: a job that needs nearly as much makes a second one.
+fn is_reached_there(gpu: &GpuRecording, subject: &Subject<'_>, peak: Bytes) -> bool {
+    let Prediction { setup, device, schedule, .. } = subject.prediction;
+    let total = gpu.properties.memory.filter(|_| setup.has_expandable_segments());
+    total.is_some_and(|total| {
+        let device = DeviceConfig { address_total: Some(total), ..device.without_limit() };
+        let work = schedule.workload(schedule.requests.len());
+        outline(work, &setup.choice, &device, RequestIndex(0)).reserved >= peak
+    })
 }
 
 /// Reports recorded peaks that the replay does not reach or exceeds. With options or another release that

@@ -5,8 +5,7 @@ use super::{LengthModel, LengthSettings, LengthsError, orders};
 use crate::allocator::AllocatorSetup;
 use xmem_parallel::both;
 use xmem_simulator::{
-    AllocatorChoice, Device, DeviceConfig, Framework, FrameworkAllocator, ReplayDriver,
-    RequestIndex, outline,
+    AllocatorChoice, Device, Framework, FrameworkAllocator, ReplayDriver, RequestIndex, outline,
 };
 use xmem_types::{Bytes, Request, Workload};
 
@@ -143,7 +142,7 @@ impl LengthModel<'_> {
         let fallbacks = Workload::from(&[] as &[Request]).fallbacks;
         let work = Workload::new(&sequence.requests, fallbacks).with_calls(&sequence.calls);
         let device = self.prediction.device();
-        let ample = DeviceConfig { capacity: None, ..*device };
+        let ample = device.without_limit();
         let over = allocator.over(Device::new(&ample), ());
         let mut driver = ReplayDriver::new(over, work);
         let (mut reserved, mut allocated) = (Bytes::ZERO, Bytes::ZERO);

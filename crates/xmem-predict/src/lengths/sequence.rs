@@ -11,6 +11,8 @@ pub(super) struct Sequence {
     pub(super) requests: Vec<Request>,
     pub(super) calls: Vec<PlacedCall>,
     pub(super) ends: Vec<usize>,
+    /// The blocks of iterations after the first, each with its slot.
+    pub(super) made: Vec<(BlockId, usize)>,
     next: u32,
     /// The blocks of the last iterations by slot, the current one first.
     recent: VecDeque<Vec<Option<(BlockId, State)>>>,
@@ -87,6 +89,7 @@ impl Sequence {
                 SimulationStep::Alloc { slot, stream, .. } => {
                     let block = BlockId(self.next);
                     self.next += 1;
+                    self.made.push((block, slot));
                     let size = model.laws[slot].size(length);
                     self.recent[0][slot] = Some((block, State::Live));
                     let kind = RequestKind::Alloc { size, stream };

@@ -28,7 +28,7 @@ impl Prediction<'_> {
         let (mut run, failed) = self.run(&self.device, within.end);
         let at_failure = failed.map(|_| held(&run));
         if let (Some(_), SnapshotEnd::Job) = (failed, end) {
-            let ample = DeviceConfig { capacity: None, ..self.device };
+            let ample = self.device.without_limit();
             run = self.run(&ample, within.end).0;
         }
         let until = run.moments.len();

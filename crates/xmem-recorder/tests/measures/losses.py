@@ -1,6 +1,6 @@
 """Checks the measures by the losses of small jobs on the CPU, with and without each measure, in processes of their own.
 
-    python losses.py [--only MEASURE]
+    python losses.py [--only MEASURE] [--quick]
 
 Prints a line for each case; the exit status is 1 if one fails. What is checked depends on what a measure says that it
 changes: with "nothing" the losses are the same bit for bit; with "rounding" they differ by less than TOLERANCES; with
@@ -250,7 +250,7 @@ def source_of(module, name_of_install):
     docstring = ast.get_docstring(ast.parse(text))
     rest = text[text.index('"""', 3) + 3 :].lstrip("\n")
     rest = re.sub(r"^from \.common import .*\n\n?", "", rest, flags=re.MULTILINE)
-    rest = re.sub(r'^(NAME|TITLE|CHANGES|NEEDS|OPTION|CODE) = ".*"\n', "", rest, flags=re.MULTILINE)
+    rest = re.sub(r'^(NAME|TITLE|CHANGES|NEEDS|OPTION|EXCLUDES|CODE) = ".*"\n', "", rest, flags=re.MULTILINE)
     rest = re.sub(r"^def install\(", f"def {name_of_install}(", rest, flags=re.MULTILINE)
     return "\n".join(f"# {line}".rstrip() for line in docstring.splitlines()) + "\n" + rest
 
@@ -276,7 +276,7 @@ def check_sources(package):
                 problems.append(f"{module} lacks constants or install")
             if f'NAME = "{module.replace("_", "-")}"' not in text:
                 problems.append(f"{module} has another name")
-        for name in names - {*constants, "install"}:
+        for name in names - {*constants, "EXCLUDES", "install"}:
             if name in owners:
                 problems.append(f"{name} is defined in {owners[name]} and {module}")
             owners[name] = module
@@ -320,10 +320,22 @@ def judge(measures, job, expected, changes, without, with_measures):
     return ("" if falls else "losses do not fall"), difference
 
 
+def quick(cases):
+    """The first case of each measure alone that applies, without the compiler, and the first of a joined file."""
+    chosen = {}
+    for case in cases:
+        kind, measures, _, expected = case
+        key = measures if kind == "package" else kind
+        if expected is APPLIES and key not in chosen and "compile" not in measures and "," not in key:
+            chosen[key] = case
+    return list(chosen.values())
+
+
 def main():
     """Runs the cases."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", help="the cases of one measure (or standalone, sources)")
+    parser.add_argument("--quick", action="store_true", help="the first case of each measure, and one of a joined file")
     arguments = parser.parse_args()
     package = modules()
     os.environ.update(ENVIRONMENT)
@@ -340,6 +352,8 @@ def main():
     known = {}
     with tempfile.TemporaryDirectory() as folder:
         cases = [("package", *case) for case in CASES] + [("standalone", *case) for case in STANDALONE]
+        if arguments.quick:
+            cases = quick(cases)
         for kind, measures, job, expected in cases:
             names = [text.split("=")[0] for text in measures.split(",")]
             if arguments.only not in (None, kind, *names):

@@ -76,6 +76,8 @@ struct Limits {
     on_excess: OnExcess,
     /// The total that a fraction is a part of, as far as the device has one.
     total: Option<u64>,
+    /// The total by which expandable segments reserve addresses, as far as it is known.
+    address_total: Option<u64>,
     fraction: f64,
     reserve: Option<Reserve>,
 }
@@ -88,6 +90,7 @@ impl Limits {
             collect_above: config.garbage_collection_threshold,
             on_excess: config.on_excess,
             total: device.total().map(Bytes::get),
+            address_total: device.address_total().map(Bytes::get),
             fraction: 1.0,
             reserve: config.expandable_reserve,
         };
@@ -112,7 +115,7 @@ impl Limits {
 
     /// From here on there is no fraction, and nothing that it is a part of.
     fn lift(&mut self) {
-        self.total = None;
+        (self.total, self.address_total) = (None, None);
         self.allowed = None;
     }
 

@@ -58,6 +58,9 @@ pub struct DeviceConfig {
     /// The total that the device reports (`cudaDeviceProp::totalGlobalMem`), of which a memory
     /// fraction is a part; the capacity if it is not given.
     pub reported_total: Option<Bytes>,
+    /// The total by which expandable segments reserve addresses, if it is not the reported one: of a recording on a device
+    /// whose limit was lifted.
+    pub address_total: Option<Bytes>,
     /// The addresses of new segments.
     pub address_order: AddressOrder,
     /// When work on other streams is done.
@@ -69,6 +72,12 @@ impl DeviceConfig {
     #[must_use]
     pub fn available(&self) -> Option<Bytes> {
         self.capacity.map(|capacity| capacity.saturating_sub(self.taken))
+    }
+
+    /// The same device with memory and addresses for everything.
+    #[must_use]
+    pub fn without_limit(&self) -> Self {
+        Self { capacity: None, ..*self }
     }
 
     /// The total that the device reports; `None` if it has no limit.

@@ -143,7 +143,7 @@ fn unlimited_stats<F: Framework>(
     allocator: &F,
     device: &DeviceConfig,
 ) -> Stats {
-    let device = DeviceConfig { capacity: None, ..*device };
+    let device = device.without_limit();
     let mut driver = ReplayDriver::new(allocator.over(Device::new(&device), ()), work);
     for (at, request) in work.requests.iter().enumerate() {
         driver.serve_lifting_limits(RequestIndex(at), request);

@@ -35,7 +35,7 @@ pub fn outline<'a, F: Framework>(
     for (at, request) in work.requests.iter().enumerate() {
         let at = RequestIndex(at);
         if limited.serve(at, request).is_err() {
-            let mut ample = over(&DeviceConfig { capacity: None, ..*device });
+            let mut ample = over(&device.without_limit());
             return ample_outline(&mut ample, work, from);
         }
         outline.include(at, from, limited.allocator());

@@ -119,6 +119,7 @@ fn device(case: &Value) -> DeviceConfig {
         capacity: Some(Bytes(case["capacity"].as_u64().unwrap_or(total))),
         taken: Bytes::ZERO,
         reported_total: Some(Bytes(total)),
+        address_total: None,
         address_order: match case["address_order"].as_str() {
             Some("driver") => AddressOrder::Driver,
             Some("descending") => AddressOrder::Descending,

@@ -85,6 +85,7 @@ pub(crate) fn devices() -> impl Strategy<Value = DeviceConfig> {
             capacity: capacity.map(Bytes),
             taken: Bytes::mib(taken),
             reported_total: more.map(|more| Bytes(capacity.unwrap_or(400 * MIB) + more)),
+            address_total: None,
             address_order,
             completion,
         },

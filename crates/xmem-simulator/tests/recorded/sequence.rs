@@ -122,6 +122,7 @@ fn device(case: &Value) -> DeviceConfig {
         capacity: Some(case["capacity"].as_u64().map_or(total, Bytes)),
         taken: Bytes::ZERO,
         reported_total: Some(total),
+        address_total: None,
         address_order: match case["address_order"].as_str() {
             Some("driver") => AddressOrder::Driver,
             Some("descending") => AddressOrder::Descending,

@@ -1,6 +1,7 @@
 //! Changes to a job that lower its memory: each alone, then together until the job fits.
 
 use super::{Figures, Recorded, Recorder, Variant};
+use std::cmp::Reverse;
 use xmem_types::{Bytes, MIB};
 
 /// The least saving that counts. A segment of the allocator has two mebibytes.
@@ -14,6 +15,8 @@ const FREE: f64 = 1.01;
 pub struct Candidate {
     /// Those that it cannot be combined with, by their places in the list. Each of a pair may name the other.
     pub excludes: Vec<usize>,
+    /// What it may save, roughly: those that may save most are tried first.
+    pub expected: Bytes,
 }
 
 /// A variant that was recorded.
@@ -30,7 +33,7 @@ pub struct Tried {
 pub struct Ladder {
     /// The job as it is.
     pub base: Figures,
-    /// Each candidate alone, in the order of the candidates; those for which there was no time are missing.
+    /// Each candidate alone, in the order in which they were tried; those for which there was no time are missing.
     pub single: Vec<Tried>,
     /// Combinations, in the order in which they were recorded.
     pub combined: Vec<Tried>,
@@ -102,7 +105,8 @@ struct Search<'a> {
 impl Search<'_> {
     fn each_alone(&mut self) -> Vec<Tried> {
         let mut single = Vec::new();
-        let all: Vec<usize> = (0..self.candidates.len()).collect();
+        let mut all: Vec<usize> = (0..self.candidates.len()).collect();
+        all.sort_by_key(|&at| Reverse(self.candidates[at].expected));
         for some in all.chunks(self.recorder.side_by_side().max(1)) {
             if !self.recorder.has_time() {
                 break;
@@ -245,6 +249,7 @@ mod tests {
         let list: Vec<Candidate> = (0..candidates.len())
             .map(|at| Candidate {
                 excludes: excludes.iter().filter(|(one, _)| *one == at).map(|(_, o)| *o).collect(),
+                expected: Bytes::mib(candidates[at].0),
             })
             .collect();
         let base = job.figures(&[]);
@@ -254,7 +259,7 @@ mod tests {
     #[test]
     fn the_cheapest_that_fits_is_suggested() {
         for (room, expected) in [
-            (950, Some(vec![0])),
+            (950, Some(vec![1])),
             (880, Some(vec![0, 1])),
             (700, Some(vec![2])),
             (500, Some(vec![1, 2])),

@@ -161,7 +161,7 @@ impl PlanBlocks {
     }
 
     fn with_job(self, prediction: &Prediction<'_>, lives: &[Life], window: &Range<usize>) -> Self {
-        let device = DeviceConfig { capacity: None, ..*prediction.device() };
+        let device = prediction.device().without_limit();
         let job = job_peaks(prediction, &device);
         let breakdown = Breakdown::of_prediction(prediction, lives, window, job);
         Self { job: Some(job), breakdown: Some(breakdown), ..self }

@@ -206,9 +206,12 @@ fn workspaces_are_as_recorded_on_a_gpu_of_another_kind() {
     let answer = Estimate::builder(another).build().job(&job).expect("an answer");
     assert!(answer.convolutions.is_empty());
     assert_eq!(answer.convolutions.source(), "as recorded");
-    assert_eq!(answer.memory.range.confidence, Confidence::Likely);
+    // The device is full: later iterations may fail there.
+    assert_eq!(answer.memory.range.confidence, Confidence::MayFail);
     let codes = codes(&answer);
-    assert!(codes.contains(&"recorded-on-another-gpu"), "{codes:?}");
+    for code in ["recorded-on-another-gpu", "full-device"] {
+        assert!(codes.contains(&code), "{code}: {codes:?}");
+    }
 }
 
 #[test]

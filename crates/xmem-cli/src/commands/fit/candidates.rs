@@ -2,6 +2,8 @@
 
 use super::args::FitArgs;
 use crate::measures::{Change, SETTING, VARIABLES};
+use xmem::analyzer::Role;
+use xmem::{Answer, Bytes};
 use xmem_recorder::{Changes, Measure, measures};
 use xmem_studies::fit;
 
@@ -54,11 +56,43 @@ fn excludes(one: &Change, other: &Change) -> bool {
     }
 }
 
-/// The candidates of the search.
-pub(super) fn candidates(changes: &[Change]) -> Vec<fit::Candidate> {
+/// The candidates of the search, for a job as it is.
+pub(super) fn candidates(changes: &[Change], answer: &Answer) -> Vec<fit::Candidate> {
     let excluded = |one: &Change| {
         let others = changes.iter().enumerate().filter(|(_, other)| *other != one);
         others.filter(|(_, other)| excludes(one, other)).map(|(at, _)| at).collect()
     };
-    changes.iter().map(|change| fit::Candidate { excludes: excluded(change) }).collect()
+    let candidate = |change: &Change| fit::Candidate {
+        excludes: excluded(change),
+        expected: expected(change, answer),
+    };
+    changes.iter().map(candidate).collect()
+}
+
+/// What a change may save at the peak of a job, roughly: a share of the memory of the kind that it lowers.
+fn expected(change: &Change, answer: &Answer) -> Bytes {
+    let peak = &answer.memory.peak;
+    let of = |roles: &[Role]| -> Bytes {
+        let shares = answer.memory.by_role.iter().filter(|share| roles.contains(&share.role));
+        shares.map(|share| share.bytes).sum()
+    };
+    let activations = of(&[Role::Activation, Role::Temporary, Role::Unknown]);
+    let parameters = of(&[Role::Parameter]);
+    let Change::Measure(measure) = change else {
+        return peak.reserved.saturating_sub(peak.allocated);
+    };
+    let parts = measure.option().and_then(|option| option.parse().ok()).unwrap_or(1);
+    let (of, percent) = match measure.name() {
+        "checkpointing" => (activations, 80 / parts),
+        "host-activations" => (activations, 75),
+        "micro-batches" => (activations, 100 - 100 / parts),
+        "bfloat16" => (activations + parameters, 45),
+        "autocast" | "sdpa" | "chunked-cross-entropy" => (activations, 30),
+        "lora" => (of(&[Role::Gradient, Role::OptimizerState]), 95),
+        "host-optimizer" | "adafactor" => (of(&[Role::OptimizerState]), 95),
+        "adam8bit" => (of(&[Role::OptimizerState]), 70),
+        "step-in-backward" => (of(&[Role::Gradient]), 80),
+        _ => (parameters, 50),
+    };
+    Bytes(of.get() / 100 * percent)
 }

@@ -11,12 +11,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 use xmem::predict::CapacitySearch;
 use xmem::types::IterationId;
-use xmem::{Answer, Bytes, Device, Estimate, Iterations, Job, ReadOptions};
+use xmem::{Answer, Bytes, Device, Estimate, Iterations, Job, PredictedJob, ReadOptions};
 use xmem_recorder::{AppliedMeasure, Capacity, CutShort, RecordError, Recorded, Request};
 use xmem_studies::fit::{self, Figures, Recorder, Variant, step_time};
 
 /// Lines of what a script printed that are shown where its recording failed.
 const PRINTED_LINES: usize = 15;
+
+/// The iterations that a job must run through.
+const ITERATIONS: usize = 24;
 
 /// Makes a recording of any variant.
 pub(super) struct Maker<'a> {
@@ -108,8 +111,9 @@ impl Maker<'_> {
         let builder =
             || Estimate::builder(self.device.clone()).capacity_search(CapacitySearch::Run);
         let estimate = builder().build();
-        let answer = estimate.job(&job).map_err(|error| error.to_string())?;
-        let needs = needs(&answer);
+        let predicted = estimate.predict(&job).map_err(|error| error.to_string())?;
+        let answer = predicted.answer();
+        let needs = needs(&predicted, &answer);
         let pinned = answer.budget.host().pinned.unwrap_or(Bytes::ZERO);
         let figures = Figures {
             needs,
@@ -120,8 +124,11 @@ impl Maker<'_> {
         let in_iterations = (answer.memory.coverage.later_steps > 0 && iterations > 0)
             .then(|| Iterations::new(IterationId(0), IterationId(iterations)))
             .flatten()
-            .and_then(|chosen| builder().iterations(chosen).build().job(&job).ok())
-            .map(|answer| self::needs(&answer));
+            .and_then(|chosen| {
+                let estimate = builder().iterations(chosen).build();
+                let predicted = estimate.predict(&job).ok()?;
+                Some(self::needs(&predicted, &predicted.answer()))
+            });
         Ok((Box::new(answer), figures, in_iterations))
     }
 
@@ -230,9 +237,14 @@ impl Recorder for Recordings<'_> {
     }
 }
 
-/// The least memory of a device with which a job runs.
-fn needs(answer: &Answer) -> Bytes {
-    answer.memory.min_capacity.unwrap_or(answer.need.least)
+/// The least memory of a device with which a job runs, and goes on to run: with less, later iterations may fail where the
+/// recorded ones run, as cached memory is released and taken again.
+fn needs(predicted: &PredictedJob<'_>, answer: &Answer) -> Bytes {
+    let recorded = answer.memory.min_capacity.unwrap_or(answer.need.least);
+    match predicted.prediction().steady_run(ITERATIONS) {
+        Ok(run) => recorded.max(run.min_capacity()),
+        Err(_) => recorded,
+    }
 }
 
 fn applied<'a>(name: &str, all: &'a [AppliedMeasure]) -> Option<&'a AppliedMeasure> {

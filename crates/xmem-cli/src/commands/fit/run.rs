@@ -125,12 +125,9 @@ fn write_wrapper(
     };
     let chosen = || tried.measures.iter().map(|&at| &changes[at]);
     let measures: Vec<Measure> = chosen().filter_map(Change::measure).cloned().collect();
-    output::write(wrapper(&measures).as_bytes(), Some(file))?;
-    let variables: Vec<String> = chosen()
-        .flat_map(Change::variables)
-        .map(|(name, value)| format!("{name}={value} "))
-        .collect();
-    let how = format!("{}python {} in place of python", variables.concat(), shown(file));
+    let variables: Vec<(String, String)> = chosen().flat_map(Change::variables).collect();
+    output::write(wrapper(&measures, &variables).as_bytes(), Some(file))?;
+    let how = format!("python {} in place of python", shown(file));
     note(&format!("{} applies what is suggested: {how}", shown(file)), global.verbosity());
     Ok(())
 }
@@ -205,22 +202,25 @@ fn of_device(
     });
     notes(&mut found, &recorded.0, &answer, is_later);
     found.measures = changes.iter().map(candidates::described).collect();
+    let search = |recordings: &mut Recordings<'_>, measures: Vec<usize>, found: &mut FitAnswer| {
+        let Some(first) = value else { return };
+        let known = known(recordings, &measures, first);
+        let result = largest(recordings, (&measures, found.room), range, known);
+        found.largest.push(LargestWith { measures, found: result });
+    };
+    // What is asked most comes first: the budget may end what follows.
+    search(&mut recordings, Vec::new(), &mut found);
     let wants_measures = !changes.is_empty() && (!figures.fits || args.all);
     if wants_measures {
         recordings.progress.expect(changes.len());
-        let list = candidates::candidates(&changes);
+        let list = candidates::candidates(&changes, &answer);
         found.ladder = Some(measures(&mut recordings, (value, found.room), figures, &list));
         recordings.progress.expect(0);
     }
-    if let Some(first) = value {
-        for measures in varied(&found) {
-            let known = known(&recordings, &measures, first);
-            let room = (measures.as_slice(), found.room);
-            let result = largest(&mut recordings, room, range, known);
-            found.largest.push(LargestWith { measures, found: result });
-        }
-    }
     prove(&mut found, &mut recordings, value);
+    for measures in varied(&found) {
+        search(&mut recordings, measures, &mut found);
+    }
     if !recordings.has_time() {
         let text = format!("the time of --budget was up after {} recordings", recordings.count);
         found.notes.push(text);
@@ -313,9 +313,9 @@ fn notes(found: &mut FitAnswer, recorded: &Recorded, answer: &xmem::Answer, is_l
     }
 }
 
-/// The combinations whose largest values are looked for: the job as it is, and what is suggested, or else needs the least.
+/// The combinations whose largest values are looked for: what is suggested, and what needs the least.
 fn varied(found: &FitAnswer) -> Vec<Vec<usize>> {
-    let mut all = vec![Vec::new()];
+    let mut all = Vec::new();
     if let Some(ladder) = &found.ladder {
         let suggested = ladder.suggestion.as_ref().or_else(|| ladder.smallest());
         let smallest = ladder.smallest();

@@ -118,7 +118,7 @@ mod tests {
         let template =
             parsed(&["python", "t.py", "--batch={batch=8}", "-x", "a{batch}b"]).expect("one");
         assert_eq!((template.name.as_deref(), template.value), (Some("batch"), Some(8)));
-        assert_eq!(template.words(Some(16)), "python t.py --batch=16 -x a16b");
+        assert_eq!(template.words(Some(16)), "python t.py '--batch=16' -x a16b");
     }
 
     #[test]

@@ -409,12 +409,9 @@ class OncePerModule:
 
 
 class GradientReads:
-    """Calls `noted(tensor, module)` when code outside PyTorch and the measures reads the `grad` of a tensor.
+    """Calls `noted(tensor, module)` when code outside PyTorch and the measures reads the `grad` of a tensor."""
 
-    `grad` is an attribute of the C class below `torch.Tensor`, which a property of `torch.Tensor` hides meanwhile.
-    """
-
-    # All that watch, and the property that they share.
+    # All that watch, and the attribute that they share.
     watching = []
     shown = []
 
@@ -423,30 +420,42 @@ class GradientReads:
         self.noted = noted
 
     def start(self):
-        """Begins to watch. Compiler and optimizers have been imported: torch/_dynamo/utils.py expects the attribute."""
-        if self in self.watching or "torch._dynamo" not in sys.modules:
+        """Begins to watch."""
+        if self in self.watching:
             return
         if "grad" not in vars(self.kind):
-            self.shown[:] = [_property_of_grad(self.kind.grad)]
+            self.shown[:] = [WatchedGradient(self.kind.grad)]
             self.kind.grad = self.shown[0]
         self.watching.append(self)
 
     def stop(self):
-        """Ends this; with the last one, the attribute is shown again."""
+        """Ends this; with the last one, the attribute of torch is shown again."""
         if self in self.watching:
             self.watching.remove(self)
             if not self.watching and vars(self.kind).get("grad") is self.shown[0]:
                 del self.kind.grad
 
 
-def _property_of_grad(attribute):
-    def read(tensor):
+class WatchedGradient:
+    """An attribute of `torch.Tensor` that hides the one of the C class below it."""
+
+    def __init__(self, attribute):
+        self.attribute = attribute
+
+    def __get__(self, tensor, kind=None):
+        if tensor is None:
+            # torch/_dynamo/utils.py compares attributes of the class.
+            return self.attribute
         namespace = sys._getframe(1).f_globals
         module = namespace.get("__name__", "")
         # The namespace of this file is that of all measures where they are joined into one.
         if namespace is not globals() and module.split(".")[0] not in ("torch", "xmem_recorder"):
             for reads in list(GradientReads.watching):
                 reads.noted(tensor, module)
-        return attribute.__get__(tensor)
+        return self.attribute.__get__(tensor)
 
-    return property(read, attribute.__set__, attribute.__delete__)
+    def __set__(self, tensor, value):
+        self.attribute.__set__(tensor, value)
+
+    def __delete__(self, tensor):
+        self.attribute.__delete__(tensor)

@@ -7,7 +7,7 @@ from .common import Tally, has_option, optimizer_classes, wrap_clipping, wrap_co
 
 NAME = "foreach-off"
 TITLE = "Optimizer parameter by parameter"
-CHANGES = "nothing"
+CHANGES = "rounding"
 NEEDS = ""
 OPTION = ""
 CODE = "optimizer = torch.optim.AdamW(model.parameters(), foreach=False)"

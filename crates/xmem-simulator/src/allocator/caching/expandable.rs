@@ -86,8 +86,8 @@ impl<O: Observer> CachingAllocator<O> {
 
     /// Address space of a new segment: the device's total and an eighth more, in whole pages.
     pub(super) fn reservation_size(&self, kind: PoolKind) -> u64 {
-        // Where the limit is lifted, nothing is known of the device's total.
-        let total = self.limits.total.unwrap_or(TOTAL_WITHOUT_LIMIT);
+        // Nothing may be known of the device.
+        let total = self.limits.address_total.unwrap_or(TOTAL_WITHOUT_LIMIT);
         let most = total + total / 8;
         let size = match self.limits.reserve {
             None => most,
