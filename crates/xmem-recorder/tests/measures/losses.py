@@ -11,6 +11,7 @@ import argparse
 import ast
 import functools
 import importlib
+import importlib.util
 import json
 import math
 import os
@@ -357,6 +358,10 @@ def main():
         for kind, measures, job, expected in cases:
             names = [text.split("=")[0] for text in measures.split(",")]
             if arguments.only not in (None, kind, *names):
+                continue
+            needed = {package.load(name).NEEDS for name in names} - {""}
+            if missing := [name for name in needed if importlib.util.find_spec(name) is None]:
+                print(f"skipped {measures}: {', '.join(missing)} is not installed", flush=True)
                 continue
             if job not in known:
                 known[job] = losses(functools.partial(run_job, job, [], package))
