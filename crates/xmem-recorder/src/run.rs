@@ -46,7 +46,7 @@ pub(crate) fn on_device(request: &Request) -> Result<ExitStatus, RecordError> {
     let (sender, events) = mpsc::channel::<Received>();
     signals::forward(sender).map_err(session_error)?;
     let mut command = Command::new(program);
-    command.args(arguments);
+    command.args(session.arguments(program, arguments));
     command.envs(session.environment(request, |name| std::env::var_os(name)));
     command.envs(request.variables.iter().map(|(name, value)| (name, value)));
     let mut child = command.spawn().map_err(|source| RecordError::Spawn {

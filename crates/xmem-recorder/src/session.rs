@@ -9,7 +9,7 @@ use crate::rank::LoneRank;
 use crate::request::{Engine, Request};
 use crate::settings::Settings;
 use serde::Serialize;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use xmem_overlay::Overlay;
@@ -75,6 +75,26 @@ impl Session {
         let place = request.rank.into_iter().flat_map(LoneRank::variables);
         variables.extend(place.map(|(name, value)| (name, value.into())));
         variables
+    }
+
+    /// The arguments of a command, with the hook's folder in front of a `PYTHONPATH` that `env` is to set.
+    pub(crate) fn arguments(&self, program: &OsStr, arguments: &[OsString]) -> Vec<OsString> {
+        const NAME: &str = "PYTHONPATH=";
+        if Path::new(program).file_name() != Some(OsStr::new("env")) {
+            return arguments.to_vec();
+        }
+        let with_hook = |argument: &OsString| {
+            let value = argument.to_str()?.strip_prefix(NAME)?;
+            let mut all = OsString::from(NAME);
+            all.push(self.folder().join(PATH));
+            all.push(":");
+            all.push(value);
+            Some(all)
+        };
+        arguments
+            .iter()
+            .map(|argument| with_hook(argument).unwrap_or_else(|| argument.clone()))
+            .collect()
     }
 
     /// Answers the question of a process for its engine.

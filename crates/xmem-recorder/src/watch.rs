@@ -124,7 +124,7 @@ pub(crate) fn watched(
         |source| RecordError::Spawn { program: program.to_string_lossy().into_owned(), source };
     let present = |name: &str| std::env::var_os(name);
     let child = overlay
-        .command(program, arguments)
+        .command(program, &session.arguments(program, arguments))
         .and_then(|mut command| {
             command.envs(session.environment(request, present));
             command.envs(overlay.environment(present));

@@ -44,6 +44,9 @@ pub struct Figures {
     pub needs: Bytes,
     /// Whether it runs on that device.
     pub fits: bool,
+    /// Whether it runs there without releasing cached memory. Else each step may take and release segments, which costs time
+    /// that no model here knows.
+    pub has_room: bool,
     /// The time of a step by the model of `xmem-timing`; none where the recording does not show a step.
     pub step: Option<Nanos>,
 }
@@ -64,6 +67,10 @@ pub type Recorded = Result<Figures, String>;
 pub trait Recorder {
     /// The figures of variants, in their order. They may be recorded side by side.
     fn record(&mut self, variants: &[Variant]) -> Vec<Recorded>;
+
+    /// Runs a variant in the memory of the device, for longer than it is recorded: whether it runs there; none if that is not
+    /// tried.
+    fn confirm(&mut self, variant: &Variant) -> Option<bool>;
 
     /// Returns whether there is time for another recording.
     fn has_time(&self) -> bool;

@@ -60,7 +60,9 @@ struct LargestDto<'a> {
     value: BTreeMap<&'a str, u64>,
     /// What it needs.
     needs_bytes: u64,
-    /// What the next value that was recorded needs, which does not fit; null if there is none.
+    /// The next value that was recorded, which does not fit; null if there is none.
+    next: Option<u64>,
+    /// What that one needs.
     next_needs_bytes: Option<u64>,
     /// Whether the very next value does not fit, or is beyond the range.
     proven: bool,
@@ -103,6 +105,8 @@ struct MeasureDto<'a> {
     needs_bytes: Option<u64>,
     /// Whether it fits.
     fits: Option<bool>,
+    /// Whether it fits without releasing cached memory.
+    has_room: Option<bool>,
     /// The time of a step against that of the job as it is, as a factor, by a model; null where it is not known.
     #[cfg_attr(test, schemars(range(min = 0)))]
     step_time: Option<f64>,
@@ -119,6 +123,8 @@ struct CombinationDto<'a> {
     needs_bytes: Option<u64>,
     /// Whether it fits.
     fits: Option<bool>,
+    /// Whether it fits without releasing cached memory.
+    has_room: Option<bool>,
     /// The time of a step, as for a measure.
     #[cfg_attr(test, schemars(range(min = 0)))]
     step_time: Option<f64>,
@@ -202,6 +208,7 @@ fn largest<'a>(answer: &'a FitAnswer, with: &LargestWith) -> Option<LargestDto<'
     Some(LargestDto {
         value: [(option.name.as_str(), value)].into(),
         needs_bytes: needs(value)?,
+        next: found.fails,
         next_needs_bytes: found.fails.and_then(needs),
         proven: found.is_proven(option.range),
     })
@@ -218,15 +225,20 @@ fn measure<'a>(answer: &'a FitAnswer, tried: &'a Tried) -> MeasureDto<'a> {
         places: measure.places.as_deref(),
         needs_bytes,
         fits,
+        has_room: has_room(tried),
         step_time,
         failed,
     }
 }
 
+fn has_room(tried: &Tried) -> Option<bool> {
+    tried.recorded.as_ref().ok().map(|figures| figures.has_room)
+}
+
 fn combination<'a>(answer: &'a FitAnswer, tried: &'a Tried) -> CombinationDto<'a> {
     let (needs_bytes, fits, step_time, failed) = figures(answer, &tried.recorded);
     let measures = names(answer, &tried.measures);
-    CombinationDto { measures, needs_bytes, fits, step_time, failed }
+    CombinationDto { measures, needs_bytes, fits, has_room: has_room(tried), step_time, failed }
 }
 
 fn suggested<'a>(answer: &'a FitAnswer, tried: &'a Tried) -> Option<SuggestionDto<'a>> {

@@ -86,14 +86,17 @@ fn measures(answer: &FitAnswer, style: &Style) -> String {
             table.row([
                 answer.names(&tried.measures).replace(',', " + "),
                 figures.needs.to_string(),
-                if figures.fits { "YES".to_owned() } else { "no".to_owned() },
+                fits(figures).to_owned(),
                 time(figures, base),
                 changes(answer, &tried.measures).to_owned(),
             ]);
         }
     }
     let mut text = style
-        .paint(Ink::Heading, "With measures (each figure is of a recording; step time is a model)")
+        .paint(
+            Ink::Heading,
+            "With measures (the least memory with which each recording runs; step time is a model)",
+        )
         .into_owned()
         + "\n";
     let page = table.render(style);
@@ -115,6 +118,15 @@ fn measures(answer: &FitAnswer, style: &Style) -> String {
         }
     }
     text
+}
+
+/// Whether a variant fits, and only just: cached memory is released for it.
+const fn fits(figures: &Figures) -> &'static str {
+    match (figures.fits, figures.has_room) {
+        (true, true) => "YES",
+        (true, false) => "tight",
+        (false, _) => "no",
+    }
 }
 
 /// The time of a step against that of the job as it is (`+14 %`).
@@ -208,7 +220,8 @@ fn line(answer: &FitAnswer, option: &VariedOption, with: &LargestWith) -> String
         }
         (None, Some(fails)) => {
             let needs = needs(fails).map(|needs| format!(": {fails} needs {needs}"));
-            format!("none {names}{}", needs.unwrap_or_default())
+            let none = if found.is_proven(option.range) { "none" } else { "not known" };
+            format!("{none} {names}{}", needs.unwrap_or_default())
         }
         (None, None) => format!("not known {names}"),
     };
@@ -217,7 +230,8 @@ fn line(answer: &FitAnswer, option: &VariedOption, with: &LargestWith) -> String
     }
     match found.refused.iter().next() {
         Some((value, reason)) => format!("{text}; {value} could not be recorded: {reason}"),
-        None => format!("{text}; the next one was not tried"),
+        None if found.fits.is_none() => format!("{text}; smaller ones were not tried"),
+        None => format!("{text}; those between were not tried"),
     }
 }
 

@@ -34,6 +34,8 @@ pub struct Largest {
     pub points: BTreeMap<u64, Figures>,
     /// Values that could not be recorded, and why.
     pub refused: BTreeMap<u64, String>,
+    /// The value that ran in the memory of the device.
+    pub confirmed: Option<u64>,
 }
 
 impl Largest {
@@ -45,6 +47,18 @@ impl Largest {
         let end = self.fails.unwrap_or(range.high + 1);
         let between = self.refused.range(above..end.max(above)).count() as u64;
         between == end.saturating_sub(above)
+    }
+
+    /// Returns whether a value fits only as cached memory is released for it.
+    fn is_at_the_limit(&self, value: u64) -> bool {
+        self.points.get(&value).is_some_and(|figures| !figures.has_room)
+    }
+
+    /// Notes that a value does not run in the memory of the device, though its recording does.
+    fn refute(&mut self, value: u64) {
+        if let Some(figures) = self.points.get(&value).copied() {
+            self.add(value, Ok(Figures { fits: false, ..figures }));
+        }
     }
 
     /// The first of two neighbors that cannot be recorded: from there on, none can. One alone is a gap, as with batches that
@@ -89,8 +103,22 @@ pub fn largest(
         found.add(value, Ok(figures));
     }
     for round in 0..MOST_ROUNDS {
-        if found.is_proven(range) || !recorder.has_time() {
+        if !recorder.has_time() {
             break;
+        }
+        if found.is_proven(range) {
+            let Some(value) = found.fits.filter(|value| found.is_at_the_limit(*value)) else {
+                break;
+            };
+            if found.confirmed == Some(value) {
+                break;
+            }
+            match recorder.confirm(&Variant::with(Some(value), measures.to_vec())) {
+                Some(true) => found.confirmed = Some(value),
+                Some(false) => found.refute(value),
+                None => break,
+            }
+            continue;
         }
         let mut wanted: Vec<u64> = next(&found, range, room, round)
             .into_iter()
@@ -209,6 +237,8 @@ mod tests {
         needs: F,
         room: u64,
         recorded: usize,
+        /// Values that run out of memory after their recording.
+        fails_later: Vec<u64>,
     }
 
     impl<F: Fn(u64) -> Option<u64>> Recorder for Job<F> {
@@ -216,9 +246,19 @@ mod tests {
             self.recorded += variants.len();
             let of = |variant: &Variant| {
                 let needs = (self.needs)(variant.value.expect("a value")).ok_or("raised")?;
-                Ok(Figures { needs: Bytes(needs), fits: needs <= self.room, step: None })
+                let fits = needs <= self.room;
+                Ok(Figures {
+                    needs: Bytes(needs),
+                    fits,
+                    has_room: needs + 200 <= self.room,
+                    step: None,
+                })
             };
             variants.iter().map(of).collect()
+        }
+
+        fn confirm(&mut self, variant: &Variant) -> Option<bool> {
+            Some(!self.fails_later.contains(&variant.value.expect("a value")))
         }
 
         fn has_time(&self) -> bool {
@@ -236,9 +276,13 @@ mod tests {
         range: Range,
         start: u64,
     ) -> (Largest, usize) {
-        let figures =
-            needs(start).map(|n| Figures { needs: Bytes(n), fits: n <= room, step: None });
-        let mut job = Job { needs, room, recorded: 0 };
+        let figures = needs(start).map(|n| Figures {
+            needs: Bytes(n),
+            fits: n <= room,
+            has_room: false,
+            step: None,
+        });
+        let mut job = Job { needs, room, recorded: 0, fails_later: Vec::new() };
         let known = figures.map(|figures| (start, figures)).into_iter().collect();
         let found = largest(&mut job, (&[], Bytes(room)), range, known);
         (found, job.recorded)
@@ -272,6 +316,15 @@ mod tests {
             assert_eq!(found.fits, expected);
             assert!(found.is_proven(RANGE) && recorded <= 16, "{recorded}");
         }
+    }
+
+    #[test]
+    fn a_batch_that_ran_out_of_memory_after_the_first_evaluation_was_the_largest() {
+        let needs = |v: u64| Some(1000 + 100 * v);
+        let mut job = Job { needs, room: 5020, recorded: 0, fails_later: vec![40, 39] };
+        let found = largest(&mut job, (&[], Bytes(5020)), RANGE, BTreeMap::new());
+        assert_eq!((found.fits, found.fails), (Some(38), Some(39)));
+        assert!(found.is_proven(RANGE));
     }
 
     #[test]

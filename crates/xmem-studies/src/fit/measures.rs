@@ -10,6 +10,9 @@ const LEAST_SAVING: Bytes = Bytes(2 * MIB);
 /// A factor of a step's time up to which a change costs nothing: the model of durations is no better.
 const FREE: f64 = 1.01;
 
+/// The most variants that are run in the memory of the device, until one runs there.
+const MOST_CONFIRMED: usize = 4;
+
 /// A change that may be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
@@ -37,7 +40,8 @@ pub struct Ladder {
     pub single: Vec<Tried>,
     /// Combinations, in the order in which they were recorded.
     pub combined: Vec<Tried>,
-    /// What costs the least time of all that fits; none if nothing fits.
+    /// What costs the least time of all that fits, with room to spare where something has it, and runs in the memory of the
+    /// device; none if nothing does.
     pub suggestion: Option<Tried>,
 }
 
@@ -76,12 +80,26 @@ pub fn measures(
     }
     let combined = std::mem::take(&mut search.combined);
     let all = single.iter().chain(&combined).filter(|tried| is_fitting(tried));
-    let suggestion = all
-        .min_by_key(|tried| {
-            let percent = tried.recorded.as_ref().map_or(u64::MAX, |f| search.percent(f));
-            (percent, tried.measures.len())
-        })
-        .cloned();
+    let mut fitting: Vec<&Tried> = all.collect();
+    fitting.sort_by_key(|tried| {
+        let figures = tried.recorded.as_ref().ok();
+        let percent = figures.map_or(u64::MAX, |figures| search.percent(figures));
+        let is_full = figures.is_some_and(|figures| !figures.has_room);
+        (is_full, percent, tried.measures.len())
+    });
+    let fitting: Vec<Tried> = fitting.into_iter().take(MOST_CONFIRMED).cloned().collect();
+    let mut suggestion = None;
+    for tried in fitting {
+        let variant = Variant::with(value, tried.measures.clone());
+        // Where there is no time to see, it is suggested as it is.
+        if base.fits
+            || !search.recorder.has_time()
+            || search.recorder.confirm(&variant) != Some(false)
+        {
+            suggestion = Some(tried);
+            break;
+        }
+    }
     Ladder { base, single, combined, suggestion }
 }
 
@@ -214,6 +232,8 @@ mod tests {
         candidates: Vec<(u64, u64)>,
         room: u64,
         recorded: Vec<Variant>,
+        /// Those that run out of memory after their recording.
+        fails_later: Vec<Vec<usize>>,
     }
 
     impl Job {
@@ -224,6 +244,7 @@ mod tests {
             Figures {
                 needs,
                 fits: needs <= Bytes::mib(self.room),
+                has_room: needs <= Bytes::mib(self.room - self.room / 80),
                 step: Some(Nanos(1000 + 10 * time as i64)),
             }
         }
@@ -233,6 +254,10 @@ mod tests {
         fn record(&mut self, variants: &[Variant]) -> Vec<Recorded> {
             self.recorded.extend_from_slice(variants);
             variants.iter().map(|variant| Ok(self.figures(&variant.measures))).collect()
+        }
+
+        fn confirm(&mut self, variant: &Variant) -> Option<bool> {
+            Some(!self.fails_later.contains(&variant.measures))
         }
 
         fn has_time(&self) -> bool {
@@ -245,7 +270,17 @@ mod tests {
     }
 
     fn search(candidates: &[(u64, u64)], excludes: &[(usize, usize)], room: u64) -> Ladder {
-        let mut job = Job { candidates: candidates.to_vec(), room, recorded: Vec::new() };
+        search_with(candidates, excludes, room, Vec::new())
+    }
+
+    fn search_with(
+        candidates: &[(u64, u64)],
+        excludes: &[(usize, usize)],
+        room: u64,
+        fails_later: Vec<Vec<usize>>,
+    ) -> Ladder {
+        let mut job =
+            Job { candidates: candidates.to_vec(), room, recorded: Vec::new(), fails_later };
         let list: Vec<Candidate> = (0..candidates.len())
             .map(|at| Candidate {
                 excludes: excludes.iter().filter(|(one, _)| *one == at).map(|(_, o)| *o).collect(),
@@ -272,6 +307,24 @@ mod tests {
             assert_eq!(found, expected, "{room}");
             assert_eq!(ladder.single.len(), 4);
         }
+    }
+
+    #[test]
+    fn a_suggestion_ran_out_of_memory_in_its_seventh_step() {
+        let found = |fails_later| {
+            let ladder = search_with(&[(600, 0), (610, 5), (620, 9)], &[], 500, fails_later);
+            ladder.suggestion.map(|tried| tried.measures)
+        };
+        assert_eq!(found(vec![]), Some(vec![0]));
+        assert_eq!(found(vec![vec![0]]), Some(vec![1]));
+        assert_eq!(found(vec![vec![0], vec![1], vec![2]]), None);
+    }
+
+    #[test]
+    fn a_variant_that_fills_the_device_is_suggested_only_if_nothing_else_is() {
+        let found = |saved| search(&[(501, 0), (saved, 20)], &[], 500).suggestion;
+        assert_eq!(found(600).map(|tried| tried.measures), Some(vec![1]));
+        assert_eq!(found(100).map(|tried| tried.measures), Some(vec![0]));
     }
 
     #[test]

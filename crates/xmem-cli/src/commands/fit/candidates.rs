@@ -40,7 +40,7 @@ pub(super) fn described(change: &Change) -> fit::Measure {
         Change::ExpandableSegments => (
             "segments of the allocator that grow".to_owned(),
             Changes::Nothing,
-            format!("export {}={SETTING}", VARIABLES[0]),
+            format!("export {}={SETTING}", VARIABLES[1]),
         ),
     };
     let (name, changes) = (change.name(), changes.name());

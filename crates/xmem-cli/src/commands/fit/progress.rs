@@ -63,17 +63,24 @@ impl FitProgress {
         say(&format!("{variant}: {result} ({:.1} s{})", took.as_secs_f64(), self.rest()));
     }
 
-    /// Says how what is suggested ran.
-    pub(super) fn proven(&mut self, runs: bool, fails_below: bool) {
+    /// Says whether a variant ran in the memory of the device.
+    pub(super) fn ran(&mut self, what: &str, runs: bool, took: Duration) {
+        let runs = if runs { "runs" } else { "does not run" };
+        self.say(&format!("{what}: {runs} ({:.1} s)", took.as_secs_f64()));
+    }
+
+    /// Says what came of less memory than what is suggested needs.
+    pub(super) fn proven(&mut self, fails: bool) {
+        let fails = if fails { "runs out of memory" } else { "runs, too" };
+        self.say(&format!("what is suggested, with less than it needs: {fails}"));
+    }
+
+    fn say(&mut self, line: &str) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
         if self.verbosity != Verbosity::Quiet {
-            let runs = if runs { "runs" } else { "does not run" };
-            let below = if fails_below { "runs out of memory" } else { "runs" };
-            say(&format!(
-                "in the memory of the device it {runs}; with less than it needs it {below}"
-            ));
+            say(line);
         }
     }
 

@@ -12,8 +12,11 @@ use std::time::{Duration, Instant};
 use xmem::predict::CapacitySearch;
 use xmem::types::IterationId;
 use xmem::{Answer, Bytes, Device, Estimate, Iterations, Job, PredictedJob, ReadOptions};
-use xmem_recorder::{AppliedMeasure, Capacity, CutShort, RecordError, Recorded, Request};
+use xmem_recorder::{AppliedMeasure, Capacity, CutShort, RecordError, Recorded, Request, RestEnd};
 use xmem_studies::fit::{self, Figures, Recorder, Variant, step_time};
+
+/// The time that a recording has at least, when the time of all is nearly up.
+const LEAST_TIME: Duration = Duration::from_secs(60);
 
 /// Lines of what a script printed that are shown where its recording failed.
 const PRINTED_LINES: usize = 15;
@@ -29,6 +32,8 @@ pub(super) struct Maker<'a> {
     pub(super) changes: &'a [Change],
     pub(super) device: &'a Device,
     pub(super) folder: &'a Path,
+    /// When recordings are stopped; none for that of the job as it is.
+    pub(super) until: Option<Instant>,
 }
 
 /// Makes recordings, each once.
@@ -37,8 +42,14 @@ pub(super) struct Recordings<'a> {
     pub(super) side_by_side: usize,
     /// How long scripts go on after the recorded iterations.
     pub(super) rest: Option<Duration>,
+    /// How long they go on in the memory of the device.
+    pub(super) time: Duration,
+    /// Whether the job as it is fails after its first iterations.
+    pub(super) fails_anyway: bool,
     pub(super) until: Instant,
     pub(super) known: BTreeMap<Variant, fit::Recorded>,
+    /// The variants that were run in the memory of the device, and whether they ran.
+    pub(super) confirmed: BTreeMap<Variant, bool>,
     /// Where changes were applied, in words.
     pub(super) places: BTreeMap<usize, String>,
     pub(super) progress: FitProgress,
@@ -54,6 +65,29 @@ pub(super) struct Made {
     pub(super) needs_in_iterations: Option<Bytes>,
     pub(super) printed: PathBuf,
     took: Duration,
+}
+
+impl Made {
+    /// Returns whether the script ran as far as it was let run; `fails_anyway` is true if the job as it is fails later, too.
+    pub(super) fn runs(&self, fails_anyway: bool) -> bool {
+        let Ok(recorded) = &self.recorded else { return false };
+        let fails = recorded.rest.as_ref().is_some_and(|r| matches!(r.end, RestEnd::Exception(_)));
+        recorded.cut_short.is_none() && (!fails || fails_anyway && !self.is_out_of_memory())
+    }
+
+    /// Returns whether an allocation failed that the script did not handle.
+    pub(super) fn is_out_of_memory(&self) -> bool {
+        let of_error = |text: &str| text.contains("OutOfMemoryError");
+        let printed = || last_lines(&self.printed).iter().any(|line| of_error(line));
+        match &self.recorded {
+            Ok(Recorded { cut_short: Some(CutShort::Raised(text)), .. }) => of_error(text),
+            Ok(Recorded { cut_short: None, rest, .. }) => {
+                rest.as_ref().is_some_and(|r| matches!(r.end, RestEnd::Exception(_))) && printed()
+            }
+            Ok(_) => printed(),
+            Err(error) => of_error(&error.to_string()) || printed(),
+        }
+    }
 }
 
 impl Maker<'_> {
@@ -77,6 +111,9 @@ impl Maker<'_> {
             printed: Some(printed.clone()),
             capacity,
             rest,
+            timeout: self
+                .until
+                .map(|until| until.saturating_duration_since(started).max(LEAST_TIME)),
             ..self.request.clone()
         };
         let mut recorded = xmem_recorder::record(&request, &mut |_| {});
@@ -118,6 +155,7 @@ impl Maker<'_> {
         let figures = Figures {
             needs,
             fits: needs <= answer.device().memory,
+            has_room: answer.need.ample <= answer.device().memory,
             step: step_time(job.profile(), self.device, pinned),
         };
         let iterations = job.profile().iterations.len() as u32;
@@ -228,6 +266,20 @@ impl Recorder for Recordings<'_> {
         variants.iter().map(|variant| self.known[variant].clone()).collect()
     }
 
+    fn confirm(&mut self, variant: &Variant) -> Option<bool> {
+        if let Some(&runs) = self.confirmed.get(variant) {
+            return Some(runs);
+        }
+        let what = format!("{} in the memory of the device", self.maker.in_words(variant));
+        self.progress.begin(&[what.clone()]);
+        let made = self.maker.make(variant, Capacity::OfDevice, Some(self.time));
+        let runs = made.runs(self.fails_anyway);
+        self.count += 1;
+        self.progress.ran(&what, runs, made.took);
+        self.confirmed.insert(variant.clone(), runs);
+        Some(runs)
+    }
+
     fn has_time(&self) -> bool {
         Instant::now() < self.until
     }
@@ -254,6 +306,10 @@ fn applied<'a>(name: &str, all: &'a [AppliedMeasure]) -> Option<&'a AppliedMeasu
 /// Why a recording is incomplete.
 fn why(reason: &CutShort, printed: &Path) -> String {
     match reason {
+        CutShort::Raised(text) if is_of_values(text) => format!(
+            "the script raised {} (values are not computed on a virtual GPU, which may be why)",
+            one_line(text)
+        ),
         CutShort::Raised(text) => format!("the script raised {}", one_line(text)),
         CutShort::Exit(status) => {
             let line = last_line(printed).map_or_else(String::new, |line| format!(": {line}"));
@@ -264,6 +320,13 @@ fn why(reason: &CutShort, printed: &Path) -> String {
         CutShort::Timeout(_) => "the time was up".to_owned(),
         _ => "its recording is incomplete".to_owned(),
     }
+}
+
+/// Whether an exception may be raised for a value that was not computed.
+fn is_of_values(text: &str) -> bool {
+    ["ValueError", "AssertionError", "IndexError", "KeyError"]
+        .iter()
+        .any(|name| text.starts_with(name))
 }
 
 fn one_line(text: &str) -> String {

@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use xmem::{Bytes, Device};
 use xmem_recorder::{
-    Capacity, CutShort, Engine, Float16, Measure, Purpose, Recorded, Request, Stacks, Timeouts,
-    Timing, Weights, available_memory, wrapper,
+    Capacity, CutShort, Engine, Float16, Measure, Purpose, Recorded, Request, RestEnd, Stacks,
+    Timeouts, Timing, Weights, available_memory, wrapper,
 };
 use xmem_report::{json, text};
 use xmem_studies::fit::{
@@ -164,11 +164,15 @@ fn of_device(
             changes: &changes,
             device,
             folder,
+            until: None,
         },
         side_by_side,
         rest: None,
+        time: args.time,
+        fails_anyway: false,
         until: started + args.budget,
         known: BTreeMap::new(),
+        confirmed: BTreeMap::new(),
         places: BTreeMap::new(),
         progress: FitProgress::new(global.verbosity(), side_by_side),
         count: 0,
@@ -186,6 +190,9 @@ fn of_device(
         Err(exit) => return Ok(Err(exit)),
     };
     let Base { answer, in_iterations } = recorded.1;
+    recordings.maker.until = Some(recordings.until);
+    let end = recorded.0.rest.as_ref().map(|rest| &rest.end);
+    recordings.fails_anyway = matches!(end, Some(RestEnd::Exception(_)));
     // What the script needs later decides: all are recorded for as long.
     let is_later = in_iterations.is_some_and(|needs| needs + BELOW <= figures.needs);
     recordings.rest = is_later.then_some(args.time);
@@ -347,32 +354,16 @@ fn prove(found: &mut FitAnswer, recordings: &mut Recordings<'_>, value: Option<u
     };
     let Ok(figures) = &tried.recorded else { return };
     let variant = Variant::with(value, tried.measures.clone());
-    let maker = &recordings.maker;
-    let rest = recordings.rest;
-    recordings.progress.begin(&["what is suggested, in the memory of the device".to_owned()]);
-    let whole = maker.make(&variant, Capacity::OfDevice, rest);
-    let runs = whole.recorded.as_ref().is_ok_and(|recorded| recorded.cut_short.is_none());
+    let runs = recordings.confirm(&variant).unwrap_or(false);
     // The capacity of a virtual GPU is what a process can allocate: its context has its own.
     let context = found.room.saturating_sub(found.device.available());
     let less = figures.needs.saturating_sub(context).saturating_sub(BELOW);
-    let below = maker.make(&variant, Capacity::Of(less), rest);
-    let fails = is_out_of_memory(&below);
-    recordings.progress.proven(runs, fails);
-    recordings.count += 2;
+    recordings.progress.begin(&["what is suggested, with less than it needs".to_owned()]);
+    let below = recordings.maker.make(&variant, Capacity::Of(less), Some(recordings.time));
+    let fails = below.is_out_of_memory();
+    recordings.progress.proven(fails);
+    recordings.count += 1;
     found.proof = Some(Proof { runs, below: Some((BELOW, fails)) });
-}
-
-fn is_out_of_memory(made: &Made) -> bool {
-    let of_error = |text: &str| text.contains("OutOfMemoryError");
-    match &made.recorded {
-        Ok(Recorded { cut_short: Some(CutShort::Raised(text)), .. }) => of_error(text),
-        Ok(Recorded { cut_short, .. }) => {
-            cut_short.is_some() && last_lines(&made.printed).iter().any(|line| of_error(line))
-        }
-        Err(error) => {
-            of_error(&error.to_string()) || last_lines(&made.printed).iter().any(|l| of_error(l))
-        }
-    }
 }
 
 fn default_jobs() -> usize {

@@ -87,9 +87,18 @@ impl Template {
     /// The command with a value, in the words of a shell.
     pub(super) fn words(&self, value: Option<u64>) -> String {
         let words = self.with(value);
-        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-        shlex::try_join(words.iter().map(AsRef::as_ref)).unwrap_or_else(|_| words.join(" "))
+        let words: Vec<_> = words.iter().map(|word| quoted(&word.to_string_lossy())).collect();
+        words.join(" ")
     }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    shlex::try_quote(word).map_or_else(|_| word.to_owned(), std::borrow::Cow::into_owned)
 }
 
 /// The name, the value and the length of a placeholder at the beginning of a text; none if there is none, as in `{"a": 1}`.
@@ -118,7 +127,7 @@ mod tests {
         let template =
             parsed(&["python", "t.py", "--batch={batch=8}", "-x", "a{batch}b"]).expect("one");
         assert_eq!((template.name.as_deref(), template.value), (Some("batch"), Some(8)));
-        assert_eq!(template.words(Some(16)), "python t.py '--batch=16' -x a16b");
+        assert_eq!(template.words(Some(16)), "python t.py --batch=16 -x a16b");
     }
 
     #[test]

@@ -12,7 +12,7 @@ import types
 from .common import OncePerModule, name_of
 
 NAME = "checkpointing"
-TITLE = "Activation checkpointing, 1 of {option} blocks"
+TITLE = "Activation checkpointing"
 CHANGES = "nothing"
 NEEDS = ""
 OPTION = "1"
@@ -180,18 +180,29 @@ def _contains(module, blocks):
 
 
 def _checkpoint_forward(torch, block):
-    """Replaces the forward of one block.
+    """Replaces the forward of one block: in its class, for instances that have a mark.
 
-    The new one is a method of the instance that has the name of the old one, so that copies of the module and pickled
-    modules work as without it.
+    A method of the instance would be pickled with the module, and `torch.load` refuses it. Where the instance has one of
+    its own (accelerate's hooks), that one is replaced.
     """
     own = vars(block).get("forward")
-    plain = type(block).forward
+    if own is not None:
+        block.forward = types.MethodType(_checkpointing_forward(torch, type(block).forward, own), block)
+        return
+    kind = type(block)
+    if not getattr(kind.forward, "checkpoints", False):
+        kind.forward = _checkpointing_forward(torch, kind.forward, None)
+    block.is_checkpointed = True
+
+
+def _checkpointing_forward(torch, plain, own):
+    """A forward that checkpoints; `own` is that of the instance, if it has one."""
 
     @functools.wraps(plain)
     def forward(self, *args, **kwargs):
         call = own or types.MethodType(plain, self)
-        if not (self.training and torch.is_grad_enabled()):
+        is_chosen = own is not None or vars(self).get("is_checkpointed", False)
+        if not (is_chosen and self.training and torch.is_grad_enabled()):
             return call(*args, **kwargs)
         norms = _norms_with_statistics(torch, self)
         if norms:
@@ -206,7 +217,8 @@ def _checkpoint_forward(torch, block):
             lambda _, *args, **kwargs: call(*args, **kwargs), *tensors, *args, use_reentrant=False, **kwargs
         )
 
-    block.forward = types.MethodType(forward, block)
+    forward.checkpoints = True
+    return forward
 
 
 def _has_tensor(torch, values):

@@ -10,7 +10,7 @@ TITLE = "Optimizer parameter by parameter"
 CHANGES = "rounding"
 NEEDS = ""
 OPTION = ""
-CODE = "optimizer = torch.optim.AdamW(model.parameters(), foreach=False)"
+CODE = "optimizer = Optimizer(model.parameters(), foreach=False)"
 
 
 def install(torch, option, report):

@@ -11,7 +11,7 @@ CHANGES = "rounding"
 NEEDS = ""
 OPTION = ""
 EXCLUDES = "foreach-off host-optimizer adafactor adam8bit"
-CODE = "optimizer = torch.optim.AdamW(model.parameters(), fused=True)"
+CODE = "optimizer = Optimizer(model.parameters(), fused=True)"
 
 
 def install(torch, option, report):
