@@ -1,6 +1,7 @@
 //! A device that is full: the recorded iterations run, as cached memory is released for them, and later ones may not.
 
 use super::{Assessment, Doubt, Subject};
+use crate::coverage::CoveredExtent;
 use crate::range::Confidence;
 use xmem_types::Severity;
 
@@ -12,7 +13,9 @@ pub(crate) const ITERATIONS: usize = 24;
 
 fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
     let memory = &assessment.memory;
-    if !memory.fits || memory.allocator.retries == 0 {
+    // A script that was recorded to its end has no later iterations.
+    let is_whole = memory.coverage.extent == CoveredExtent::Whole;
+    if !memory.fits || memory.allocator.retries == 0 || is_whole {
         return;
     }
     // Iterations that are not alike say nothing about later ones.

@@ -289,3 +289,18 @@ fn a_snapshot_of_the_same_job_has_the_same_peaks() {
     assert!(codes.contains(&"private-pools"), "{codes:?}");
     assert!(codes.contains(&"recorded-reserved-differs"), "{codes:?}");
 }
+
+/// On a full device, pieces of memory add up that no block fits into.
+#[test]
+fn a_job_was_said_to_run_that_ran_out_of_memory_in_its_seventh_iteration() {
+    for (path, later) in [(near_full("vgg19_adamw"), true), (trace("mlp_adam"), false)] {
+        let (name, job) = (path.display(), job(&path));
+        let device = Device::custom(Bytes::gib(80));
+        let estimate = Estimate::builder(device).capacity_search(CapacitySearch::Run).build();
+        let predicted = estimate.predict(&job).expect("a prediction");
+        let recorded = predicted.answer().memory.min_capacity.expect("looked for");
+        let least = |count| predicted.prediction().steady_run(count).expect("alike").min_capacity();
+        assert!(least(3) <= least(24), "{name}");
+        assert_eq!(least(24) > recorded, later, "{name}: {} {recorded}", least(24));
+    }
+}

@@ -38,7 +38,7 @@ pub(crate) struct FitArgs {
     /// GPU on which the job is to fit; `xmem devices` lists the names. Repeatable: one answer for each
     #[arg(short, long, value_name = "NAME", required = true)]
     pub(crate) device: Vec<String>,
-    /// Values of the number in the command, for example batch=1..512 [default: 1..4096]
+    /// Values of the number in the command, for example batch=1..512; without it, 1 to 4096
     #[arg(long, value_name = "NAME=LOW..HIGH", value_parser = named_range)]
     pub(crate) range: Option<NamedRange>,
     /// What measures may change in the numbers that the job computes: nothing; the rounding (order of additions, precision

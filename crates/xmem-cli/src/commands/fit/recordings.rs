@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
-use xmem::predict::CapacitySearch;
+use xmem::predict::{CapacitySearch, CoveredExtent};
 use xmem::types::IterationId;
 use xmem::{Answer, Bytes, Device, Estimate, Iterations, Job, PredictedJob, ReadOptions};
 use xmem_recorder::{AppliedMeasure, Capacity, CutShort, RecordError, Recorded, Request, RestEnd};
@@ -21,8 +21,8 @@ const LEAST_TIME: Duration = Duration::from_secs(60);
 /// Lines of what a script printed that are shown where its recording failed.
 const PRINTED_LINES: usize = 15;
 
-/// The iterations that a job must run through.
-const ITERATIONS: usize = 24;
+/// The iterations that a job must run through, if it has as many.
+pub(super) const ITERATIONS: usize = 24;
 
 /// Makes a recording of any variant.
 pub(super) struct Maker<'a> {
@@ -32,6 +32,8 @@ pub(super) struct Maker<'a> {
     pub(super) changes: &'a [Change],
     pub(super) device: &'a Device,
     pub(super) folder: &'a Path,
+    /// The iterations that a job must run through.
+    pub(super) iterations: usize,
     /// When recordings are stopped; none for that of the job as it is.
     pub(super) until: Option<Instant>,
 }
@@ -150,7 +152,8 @@ impl Maker<'_> {
         let estimate = builder().build();
         let predicted = estimate.predict(&job).map_err(|error| error.to_string())?;
         let answer = predicted.answer();
-        let needs = needs(&predicted, &answer);
+        let iterations = self.iterations.min(all_iterations(&answer));
+        let needs = needs(&predicted, &answer, iterations);
         let pinned = answer.budget.host().pinned.unwrap_or(Bytes::ZERO);
         let figures = Figures {
             needs,
@@ -165,7 +168,7 @@ impl Maker<'_> {
             .and_then(|chosen| {
                 let estimate = builder().iterations(chosen).build();
                 let predicted = estimate.predict(&job).ok()?;
-                Some(self::needs(&predicted, &predicted.answer()))
+                Some(self::needs(&predicted, &predicted.answer(), self.iterations))
             });
         Ok((Box::new(answer), figures, in_iterations))
     }
@@ -291,11 +294,21 @@ impl Recorder for Recordings<'_> {
 
 /// The least memory of a device with which a job runs, and goes on to run: with less, later iterations may fail where the
 /// recorded ones run, as cached memory is released and taken again.
-fn needs(predicted: &PredictedJob<'_>, answer: &Answer) -> Bytes {
+fn needs(predicted: &PredictedJob<'_>, answer: &Answer, iterations: usize) -> Bytes {
     let recorded = answer.memory.min_capacity.unwrap_or(answer.need.least);
-    match predicted.prediction().steady_run(ITERATIONS) {
+    match predicted.prediction().steady_run(iterations) {
         Ok(run) => recorded.max(run.min_capacity()),
         Err(_) => recorded,
+    }
+}
+
+/// The iterations of a script that was recorded to its end; any number of one that goes on.
+pub(super) fn all_iterations(answer: &Answer) -> usize {
+    let coverage = &answer.memory.coverage;
+    let recorded = answer.memory.per_iteration.iter().filter(|peak| peak.iteration.is_some());
+    match coverage.extent {
+        CoveredExtent::Whole => recorded.count() + coverage.later_steps as usize,
+        _ => usize::MAX,
     }
 }
 

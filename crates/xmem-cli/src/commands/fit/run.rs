@@ -4,7 +4,7 @@ use super::args::{FitArgs, FitFormat};
 use super::candidates;
 use super::error::FitFailure;
 use super::progress::FitProgress;
-use super::recordings::{Made, Maker, Recordings, last_lines};
+use super::recordings::{ITERATIONS, Made, Maker, Recordings, all_iterations, last_lines};
 use super::template::Template;
 use crate::commands::Outcome;
 use crate::commands::profile::{check_command, print_cut_short, writable};
@@ -26,7 +26,8 @@ use xmem_recorder::{
 };
 use xmem_report::{json, text};
 use xmem_studies::fit::{
-    FitAnswer, LargestWith, Proof, Range, Recorder as _, Variant, VariedOption, largest, measures,
+    FitAnswer, LargestWith, Proof, Range, Recorder as _, Tried, Variant, VariedOption, largest,
+    measures,
 };
 use xmem_tempfiles::PrivateFolder;
 
@@ -164,6 +165,7 @@ fn of_device(
             changes: &changes,
             device,
             folder,
+            iterations: ITERATIONS,
             until: None,
         },
         side_by_side,
@@ -190,6 +192,7 @@ fn of_device(
         Err(exit) => return Ok(Err(exit)),
     };
     let Base { answer, in_iterations } = recorded.1;
+    recordings.maker.iterations = ITERATIONS.min(all_iterations(&answer));
     recordings.maker.until = Some(recordings.until);
     let end = recorded.0.rest.as_ref().map(|rest| &rest.end);
     recordings.fails_anyway = matches!(end, Some(RestEnd::Exception(_)));
@@ -320,12 +323,20 @@ fn notes(found: &mut FitAnswer, recorded: &Recorded, answer: &xmem::Answer, is_l
     }
 }
 
+/// The most that what needs the least may cost in time, for its largest value to be worth the recordings.
+const WORTHWHILE: f64 = 1.5;
+
 /// The combinations whose largest values are looked for: what is suggested, and what needs the least.
 fn varied(found: &FitAnswer) -> Vec<Vec<usize>> {
     let mut all = Vec::new();
     if let Some(ladder) = &found.ladder {
         let suggested = ladder.suggestion.as_ref().or_else(|| ladder.smallest());
-        let smallest = ladder.smallest();
+        let is_worthwhile = |tried: &&Tried| {
+            let figures = tried.recorded.as_ref().ok();
+            let factor = figures.and_then(|figures| figures.time_against(&found.base));
+            factor.is_none_or(|factor| factor <= WORTHWHILE)
+        };
+        let smallest = ladder.smallest().filter(is_worthwhile);
         for tried in suggested.into_iter().chain(smallest) {
             if !all.contains(&tried.measures) {
                 all.push(tried.measures.clone());

@@ -29,7 +29,7 @@ pub(crate) struct RunArgs {
     /// Run on a virtual GPU of this name, to the end of its memory; `xmem devices` lists the names
     #[arg(long, value_name = "NAME")]
     pub(crate) virtual_gpu: Option<String>,
-    /// Give the virtual GPU this much memory instead of the device's, for example 20GiB
+    /// Memory that PyTorch can take on the virtual GPU, for example 20GiB, instead of what the device leaves beside its context
     #[arg(long, value_name = "SIZE", requires = "virtual_gpu", allow_negative_numbers = true, value_parser = Bytes::of_device)]
     pub(crate) capacity: Option<Bytes>,
     /// On a virtual GPU, let the script write to this file or folder, or to `all`
