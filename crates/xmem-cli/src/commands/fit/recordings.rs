@@ -274,7 +274,7 @@ impl Recorder for Recordings<'_> {
             return Some(runs);
         }
         let what = format!("{} in the memory of the device", self.maker.in_words(variant));
-        self.progress.begin(&[what.clone()]);
+        self.progress.begin(std::slice::from_ref(&what));
         let made = self.maker.make(variant, Capacity::OfDevice, Some(self.time));
         let runs = made.runs(self.fails_anyway);
         self.count += 1;
