@@ -1,6 +1,7 @@
 //! Changes to a job that lower its memory, as the command line names them: measures of the hook, and settings of PyTorch's
 //! allocator.
 
+use xmem::simulator::{alloc_conf_variables, newest_release};
 use xmem_recorder::{Measure, ParseMeasureError, measures};
 
 /// A change.
@@ -15,8 +16,10 @@ pub(crate) enum Change {
 /// The name of the setting of the allocator, as on the command line.
 pub(crate) const EXPANDABLE: &str = "expandable-segments";
 
-/// The variables with PyTorch's settings of the allocator: the present name, and the one up to 2.8.
-pub(crate) const VARIABLES: [&str; 2] = ["PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"];
+/// The variables with PyTorch's settings of the allocator. All releases read the first.
+pub(crate) fn variables() -> &'static [&'static str] {
+    alloc_conf_variables(newest_release())
+}
 
 /// The setting in them.
 pub(crate) const SETTING: &str = "expandable_segments:True";
@@ -88,8 +91,8 @@ impl Change {
             (name.to_owned(), value)
         };
         let set: Vec<_> =
-            VARIABLES.iter().filter_map(|name| Some(with(name, Some(present(name)?)))).collect();
+            variables().iter().filter_map(|name| Some(with(name, Some(present(name)?)))).collect();
         // The older name is known to all releases.
-        if set.is_empty() { vec![with(VARIABLES[1], None)] } else { set }
+        if set.is_empty() { vec![with(variables()[0], None)] } else { set }
     }
 }

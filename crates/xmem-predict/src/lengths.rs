@@ -25,7 +25,7 @@ mod steady;
 pub use error::LengthsError;
 pub use run::{GrowthPoint, LengthRun, OrderPeaks, Quantiles};
 pub use settings::{Dimension, ExtentsError, LengthSettings, VaryingDimension};
-pub use steady::SteadyRun;
+pub use steady::{STEADY_ITERATIONS, SteadyRun};
 
 use crate::prediction::Prediction;
 use law::{Law, LawKind};
@@ -43,6 +43,8 @@ pub struct LengthModel<'p> {
     /// Per recorded iteration, its length, if its shapes show it.
     lengths: Vec<Option<u64>>,
     pattern: Pattern,
+    /// By slot of the pattern: the recorded block.
+    reference: Vec<BlockId>,
     /// By slot of the pattern.
     laws: Vec<Law>,
     /// By slot of the pattern: the recorded lengths at which there is such a block.
@@ -160,6 +162,7 @@ impl<'p> LengthModel<'p> {
             dimension,
             lengths,
             pattern,
+            reference: iterations.blocks[reference].clone(),
             laws,
             seen,
             first: &prediction.requests()[..first_end],

@@ -38,7 +38,7 @@ pub use coverage::{Coverage, CoveredExtent, PartAdvice, PartPeak};
 pub use finding::Finding;
 pub use lengths::{
     Dimension, ExtentsError, FitSummary, GrowthPoint, LengthModel, LengthRun, LengthSettings,
-    LengthsError, OrderPeaks, Quantiles, SteadyRun, VaryingDimension,
+    LengthsError, OrderPeaks, Quantiles, STEADY_ITERATIONS, SteadyRun, VaryingDimension,
 };
 pub use memory::{
     AllocatorCounts, CapacitySearch, Curve, Detail, Fragmentation, IterationPeak, LiveBlock,

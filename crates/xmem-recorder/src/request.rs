@@ -12,6 +12,9 @@ use xmem_overlay::Writable;
 use xmem_types::Bytes;
 use xmem_virtual_gpu::Capacity;
 
+/// Iterations that are recorded, if nothing else is said.
+const DEFAULT_STEPS: NonZeroU32 = NonZeroU32::new(3).expect("not zero");
+
 /// A command to record.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -70,6 +73,43 @@ pub struct Request {
     pub memory: Option<Bytes>,
     /// The limits to single steps.
     pub timeouts: Timeouts,
+}
+
+impl Request {
+    /// A request without further wishes: three iterations on a virtual GPU of that kind, with stacks, whose memory has no limit.
+    /// What the command writes is kept out of the files of the user.
+    #[must_use]
+    pub fn new(command: (OsString, Vec<OsString>), output: PathBuf, device: Device) -> Self {
+        Self {
+            command,
+            purpose: Purpose::Record,
+            output,
+            steps: DEFAULT_STEPS,
+            rest: None,
+            stacks: Stacks::Recorded,
+            device,
+            gpus: NonZeroU32::MIN,
+            capacity: Capacity::Unlimited,
+            rank: None,
+            engine: Engine::VirtualGpu,
+            float16: Float16::default(),
+            snapshot: None,
+            weights: Weights::Present,
+            assume: Assumptions::default(),
+            other_peaks: None,
+            timing: Timing::AtOnce(None),
+            vary: None,
+            measures: Vec::new(),
+            variables: Vec::new(),
+            printed: None,
+            writable: Writable::Paths(Vec::new()),
+            overlay: xmem_overlay::Choice::default(),
+            helper: None,
+            timeout: None,
+            memory: None,
+            timeouts: Timeouts::default(),
+        }
+    }
 }
 
 /// What a command is run for.

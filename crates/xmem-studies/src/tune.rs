@@ -108,7 +108,7 @@ impl Setting {
 }
 
 fn tuned(setting: Setting, answer: &Answer) -> Tuned {
-    let needs = answer.memory.min_capacity.unwrap_or(answer.need.least);
+    let needs = answer.least_capacity();
     Tuned {
         setting,
         needs,

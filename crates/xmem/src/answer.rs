@@ -168,6 +168,12 @@ impl Answer {
         self.memory.out_of_memory.as_ref().map(|_| self.need.least - self.device().memory)
     }
 
+    /// The least device memory with which the job runs: what the search for it found, where it was made, else what the job needs.
+    #[must_use]
+    pub fn least_capacity(&self) -> Bytes {
+        self.memory.min_capacity.unwrap_or(self.need.least)
+    }
+
     /// What is said about the job on the device, and why it is tight, if it is.
     #[must_use]
     pub fn decision(&self) -> (Decision, Option<TightBy>) {

@@ -2,14 +2,11 @@
 
 use super::{Assessment, Doubt, Subject};
 use crate::coverage::CoveredExtent;
+use crate::lengths::STEADY_ITERATIONS;
 use crate::range::Confidence;
 use xmem_types::Severity;
 
 pub(super) const DOUBT: Doubt = Doubt { name: "full_device", assess };
-
-/// Iterations after which a job that goes on is taken to go on for good. A ResNet-50 on a full T4 ran out of memory in the
-/// seventh, and with 0.16 GiB more in none of thirty (recorded with PyTorch's CUDA build, kernels stubbed).
-pub(crate) const ITERATIONS: usize = 24;
 
 fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
     let memory = &assessment.memory;
@@ -19,13 +16,13 @@ fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
         return;
     }
     // Iterations that are not alike say nothing about later ones.
-    let Ok(run) = subject.prediction.steady_run(ITERATIONS) else { return };
+    let Ok(run) = subject.prediction.steady_run(STEADY_ITERATIONS) else { return };
     if run.fits() {
         return;
     }
     assessment.notes.report("full-device", Severity::Warning, None, || {
         format!(
-            "the recorded iterations run on this device only as cached memory is released for them, and with {ITERATIONS} \
+            "the recorded iterations run on this device only as cached memory is released for them, and with {STEADY_ITERATIONS} \
              iterations like them the job runs out of memory: it needs {}",
             run.min_capacity()
         )

@@ -1,14 +1,17 @@
-//! A job that goes on with iterations like the recorded ones, on a device that is nearly full.
+//! A job continued with iterations like the recorded ones, on a device that is nearly full.
 //!
 //! Where memory is short, the allocator releases cached segments and takes others, and no iteration finds the memory as the one
 //! before it did: pieces that are left between blocks may add up until an allocation fails, long after the recorded iterations.
 
 use super::sequence::Sequence;
-use super::{Dimension, LengthModel, LengthsError, check_matches};
+use super::{Dimension, LengthModel, LengthsError};
 use crate::prediction::Prediction;
-use xmem_orchestrator::RecordedIterations;
 use xmem_simulator::{RequestIndex, outline};
-use xmem_types::{BlockId, Bytes, Fallbacks, Workload};
+use xmem_types::{Bytes, Fallbacks, Workload};
+
+/// A job that runs for so many iterations is taken to run for any number of them. A ResNet-50 on a full T4 ran out of memory in
+/// the seventh, and with 0.16 GiB more in none of thirty (recorded with PyTorch's CUDA build, kernels stubbed).
+pub const STEADY_ITERATIONS: usize = 24;
 
 /// The length that all iterations have here: any will do.
 const LENGTH: u64 = 1;
@@ -31,21 +34,18 @@ impl Prediction<'_> {
         if starts.len() < 3 {
             return Err(LengthsError::TooFewIterations { iterations: starts.len() });
         }
-        let recorded = RecordedIterations::new(self.locator.profile, &self.schedule, starts);
-        let reference = recorded.fullest();
-        check_matches(&recorded.counterparts(reference + 1, reference))?;
-        let lengths = vec![Some(LENGTH); recorded.count()];
+        let lengths = vec![Some(LENGTH); starts.len()];
         // The dimension has no meaning where nothing varies.
         let model = LengthModel::of(self, Dimension::Batch, lengths, Default::default())?;
         let sequence = Sequence::new(&model, &vec![LENGTH; iterations]);
-        let mut fallbacks = self.schedule.fallbacks.clone();
+        let recorded = &self.schedule.fallbacks;
+        let mut fallbacks = recorded.clone();
         for &(block, slot) in &sequence.made {
-            let like: BlockId = recorded.blocks[reference][slot];
-            if let Some(list) = self.schedule.fallbacks.of(like) {
-                match self.schedule.fallbacks.is_trial(like) {
-                    true => fallbacks.assign_trial(block, list),
-                    false => fallbacks.assign(block, list),
-                }
+            let like = model.reference[slot];
+            match recorded.of(like) {
+                Some(list) if recorded.is_trial(like) => fallbacks.assign_trial(block, list),
+                Some(list) => fallbacks.assign(block, list),
+                None => {}
             }
         }
         Ok(SteadyRun { prediction: self, sequence, fallbacks })

@@ -101,17 +101,9 @@ struct MeasureDto<'a> {
     code: &'a str,
     /// Where it was applied, in words; null if it was not.
     places: Option<&'a str>,
-    /// What the job needs with it; null if it could not be recorded.
-    needs_bytes: Option<u64>,
-    /// Whether it fits.
-    fits: Option<bool>,
-    /// Whether it fits without releasing cached memory.
-    has_room: Option<bool>,
-    /// The time of a step against that of the job as it is, as a factor, by a model; null where it is not known.
-    #[cfg_attr(test, schemars(range(min = 0)))]
-    step_time: Option<f64>,
-    /// Why it could not be recorded.
-    failed: Option<&'a str>,
+    /// What its recording says.
+    #[serde(flatten)]
+    recorded: RecordedDto<'a>,
 }
 
 #[derive(Serialize)]
@@ -119,13 +111,22 @@ struct MeasureDto<'a> {
 struct CombinationDto<'a> {
     /// The measures.
     measures: Vec<&'a str>,
-    /// What the job needs with them; null if it could not be recorded.
+    /// What their recording says.
+    #[serde(flatten)]
+    recorded: RecordedDto<'a>,
+}
+
+// What a recording says.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RecordedDto<'a> {
+    /// What the job then needs; null if it could not be recorded.
     needs_bytes: Option<u64>,
     /// Whether it fits.
     fits: Option<bool>,
     /// Whether it fits without releasing cached memory.
     has_room: Option<bool>,
-    /// The time of a step, as for a measure.
+    /// The time of a step against that of the job as it is, as a factor, by a model; null where it is not known.
     #[cfg_attr(test, schemars(range(min = 0)))]
     step_time: Option<f64>,
     /// Why it could not be recorded.
@@ -216,29 +217,19 @@ fn largest<'a>(answer: &'a FitAnswer, with: &LargestWith) -> Option<LargestDto<'
 
 fn measure<'a>(answer: &'a FitAnswer, tried: &'a Tried) -> MeasureDto<'a> {
     let measure = &answer.measures[tried.measures[0]];
-    let (needs_bytes, fits, step_time, failed) = figures(answer, &tried.recorded);
     MeasureDto {
         name: &measure.name,
         title: &measure.title,
         changes: measure.changes,
         code: &measure.code,
         places: measure.places.as_deref(),
-        needs_bytes,
-        fits,
-        has_room: has_room(tried),
-        step_time,
-        failed,
+        recorded: recorded(answer, &tried.recorded),
     }
 }
 
-fn has_room(tried: &Tried) -> Option<bool> {
-    tried.recorded.as_ref().ok().map(|figures| figures.has_room)
-}
-
 fn combination<'a>(answer: &'a FitAnswer, tried: &'a Tried) -> CombinationDto<'a> {
-    let (needs_bytes, fits, step_time, failed) = figures(answer, &tried.recorded);
     let measures = names(answer, &tried.measures);
-    CombinationDto { measures, needs_bytes, fits, has_room: has_room(tried), step_time, failed }
+    CombinationDto { measures, recorded: recorded(answer, &tried.recorded) }
 }
 
 fn suggested<'a>(answer: &'a FitAnswer, tried: &'a Tried) -> Option<SuggestionDto<'a>> {
@@ -248,18 +239,18 @@ fn suggested<'a>(answer: &'a FitAnswer, tried: &'a Tried) -> Option<SuggestionDt
         needs_bytes: figures.needs.get(),
         step_time: factor(answer, figures),
         runs: answer.proof.map(|proof| proof.runs),
-        fails_below: answer.proof.and_then(|proof| proof.below).map(|(_, failed)| failed),
+        fails_below: answer.proof.map(|proof| proof.fails_below),
     })
 }
 
-type FiguresDto<'a> = (Option<u64>, Option<bool>, Option<f64>, Option<&'a str>);
-
-fn figures<'a>(answer: &FitAnswer, recorded: &'a Recorded) -> FiguresDto<'a> {
-    match recorded {
-        Ok(figures) => {
-            (Some(figures.needs.get()), Some(figures.fits), factor(answer, figures), None)
-        }
-        Err(reason) => (None, None, None, Some(reason)),
+fn recorded<'a>(answer: &FitAnswer, recorded: &'a Recorded) -> RecordedDto<'a> {
+    let figures = recorded.as_ref().ok();
+    RecordedDto {
+        needs_bytes: figures.map(|figures| figures.needs.get()),
+        fits: figures.map(|figures| figures.fits),
+        has_room: figures.map(|figures| figures.has_room),
+        step_time: figures.and_then(|figures| factor(answer, figures)),
+        failed: recorded.as_ref().err().map(String::as_str),
     }
 }
 

@@ -84,7 +84,7 @@ fn measures(answer: &FitAnswer, style: &Style) -> String {
     for tried in helpful.into_iter().chain(combined) {
         if let Ok(figures) = &tried.recorded {
             table.row([
-                answer.names(&tried.measures).replace(',', " + "),
+                together(answer, &tried.measures),
                 figures.needs.to_string(),
                 fits(figures).to_owned(),
                 time(figures, base),
@@ -129,6 +129,11 @@ const fn fits(figures: &Figures) -> &'static str {
     }
 }
 
+/// Measures that are taken together, in words.
+fn together(answer: &FitAnswer, measures: &[usize]) -> String {
+    answer.names(measures).replace(',', " + ")
+}
+
 /// The time of a step against that of the job as it is (`+14 %`).
 fn time(figures: &Figures, base: &Figures) -> String {
     figures.time_against(base).map_or_else(String::new, |factor| {
@@ -158,14 +163,14 @@ fn suggestion(answer: &FitAnswer, style: &Style) -> String {
             Some(format!(
                 "; the least is {}, with {}",
                 figures.needs,
-                answer.names(&tried.measures).replace(',', " + ")
+                together(answer, &tried.measures)
             ))
         });
         let text = format!("Nothing that was tried makes it fit{}.", least.unwrap_or_default());
         return wrap(&text, style.columns()).join("\n") + "\n";
     };
     let names = answer.names(&tried.measures);
-    let heading = format!("Fits with {}", names.replace(',', " + "));
+    let heading = format!("Fits with {}", together(answer, &tried.measures));
     let mut text = format!("{}\n", style.paint(Ink::Heading, &heading));
     for &at in &tried.measures {
         let measure = &answer.measures[at];
@@ -178,11 +183,12 @@ fn suggestion(answer: &FitAnswer, style: &Style) -> String {
             true => format!("It ran with the memory of {}", answer.device.name),
             false => format!("It did not run with the memory of {}", answer.device.name),
         };
-        let below = proof.below.map(|(size, failed)| match failed {
-            true => format!(", and ran out of memory with {size} less than it needs"),
-            false => format!(", and with {size} less than it needs, too"),
-        });
-        text += &indented(&format!("{runs}{}.", below.unwrap_or_default()), style);
+        let less = format!("{} less than it needs", proof.less);
+        let below = match proof.fails_below {
+            true => format!(", and ran out of memory with {less}"),
+            false => format!(", and with {less}, too"),
+        };
+        text += &indented(&format!("{runs}{below}."), style);
     }
     text += &format!("{INDENT}run it: xmem run --with {names} -- {}\n", printable(&answer.command));
     text
@@ -206,7 +212,7 @@ fn line(answer: &FitAnswer, option: &VariedOption, with: &LargestWith) -> String
     let needs = |value: u64| found.points.get(&value).map(|figures| figures.needs);
     let names = match with.measures.is_empty() {
         true => "as it is".to_owned(),
-        false => format!("with {}", answer.names(&with.measures).replace(',', " + ")),
+        false => format!("with {}", together(answer, &with.measures)),
     };
     let text = match (found.fits, found.fails) {
         (Some(fits), fails) => {

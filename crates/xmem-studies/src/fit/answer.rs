@@ -76,8 +76,10 @@ pub struct LargestWith {
 pub struct Proof {
     /// Whether it ran in the memory of the device.
     pub runs: bool,
-    /// How much less than it needs was tried, and whether it ran out of memory there.
-    pub below: Option<(Bytes, bool)>,
+    /// How much less than it needs was tried.
+    pub less: Bytes,
+    /// Whether it ran out of memory there.
+    pub fails_below: bool,
 }
 
 impl FitAnswer {

@@ -51,7 +51,7 @@ pub(crate) struct FitArgs {
     /// Try measures although the job fits as it is
     #[arg(long)]
     pub(crate) all: bool,
-    /// Stop to make recordings after this time, and answer with what is known
+    /// Make no further recordings after this time, and answer with what is known
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10m")]
     pub(crate) budget: Duration,
     /// Recordings that are made side by side [default: 2, or 1 where memory is short]
@@ -60,8 +60,8 @@ pub(crate) struct FitArgs {
     /// Number of iterations to record in full
     #[arg(long, value_name = "N", value_parser = count::<NonZeroU32>, default_value = "3")]
     pub(crate) steps: NonZeroU32,
-    /// How long the script goes on after them, to see whether it needs more later (evaluation, saving, longer samples);
-    /// if it does, all recordings go on for as long
+    /// How long the script runs after them, to see whether it needs more later (evaluation, saving, longer samples);
+    /// if it does, all recordings run for as long
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
     pub(crate) time: Duration,
     /// Format of the answer

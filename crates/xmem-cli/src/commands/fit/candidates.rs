@@ -1,7 +1,7 @@
 //! The changes that are tried: measures of the hook, and settings of PyTorch's allocator.
 
 use super::args::FitArgs;
-use crate::measures::{Change, SETTING, VARIABLES};
+use crate::measures::{Change, SETTING, variables};
 use xmem::analyzer::Role;
 use xmem::{Answer, Bytes};
 use xmem_recorder::{Changes, Measure, measures};
@@ -14,7 +14,7 @@ const FURTHER: [(&str, &str); 2] =
 /// Measures that take minutes to record, or whose effect is seldom one on memory: tried where they are named.
 const NAMED_ONLY: [&str; 1] = ["compile"];
 
-/// All changes that the arguments allow, the cheapest first as far as that is known.
+/// All changes that the arguments allow, those first that change least in the numbers of the job.
 pub(super) fn of(args: &FitArgs) -> Vec<Change> {
     if let Some(named) = &args.measures {
         return named.0.clone();
@@ -40,7 +40,7 @@ pub(super) fn described(change: &Change) -> fit::Measure {
         Change::ExpandableSegments => (
             "segments of the allocator that grow".to_owned(),
             Changes::Nothing,
-            format!("export {}={SETTING}", VARIABLES[1]),
+            format!("export {}={SETTING}", variables()[0]),
         ),
     };
     let (name, changes) = (change.name(), changes.name());

@@ -11,7 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 use xmem::predict::{CapacitySearch, CoveredExtent};
 use xmem::types::IterationId;
-use xmem::{Answer, Bytes, Device, Estimate, Iterations, Job, PredictedJob, ReadOptions};
+use xmem::{
+    Answer, Bytes, Device, Estimate, EstimateBuilder, Iterations, Job, PredictedJob, ReadOptions,
+};
 use xmem_recorder::{AppliedMeasure, Capacity, CutShort, RecordError, Recorded, Request, RestEnd};
 use xmem_studies::fit::{self, Figures, Recorder, Variant, step_time};
 
@@ -20,9 +22,6 @@ const LEAST_TIME: Duration = Duration::from_secs(60);
 
 /// Lines of what a script printed that are shown where its recording failed.
 const PRINTED_LINES: usize = 15;
-
-/// The iterations that a job must run through, if it has as many.
-pub(super) const ITERATIONS: usize = 24;
 
 /// Makes a recording of any variant.
 pub(super) struct Maker<'a> {
@@ -61,10 +60,8 @@ pub(super) struct Recordings<'a> {
 /// A recording, and what it says.
 pub(super) struct Made {
     pub(super) recorded: Result<Recorded, RecordError>,
-    pub(super) answer: Option<Result<Box<Answer>, String>>,
-    pub(super) figures: Option<Figures>,
-    /// The least memory of a device for the recorded iterations alone.
-    pub(super) needs_in_iterations: Option<Bytes>,
+    /// Of a complete recording without a limit to memory.
+    pub(super) answer: Option<Result<(Box<Answer>, Figures), String>>,
     pub(super) printed: PathBuf,
     took: Duration,
 }
@@ -119,41 +116,22 @@ impl Maker<'_> {
             ..self.request.clone()
         };
         let mut recorded = xmem_recorder::record(&request, &mut |_| {});
-        let mut made = Made {
-            recorded: Err(RecordError::NeedsUnix),
-            answer: None,
-            figures: None,
-            needs_in_iterations: None,
-            printed,
-            took: started.elapsed(),
-        };
-        if let Ok(recorded) = &mut recorded
-            && recorded.cut_short.is_none()
-        {
-            keep_convolutions(recorded, self.device);
-            match self.figures(recorded.destination.path()) {
-                Ok((answer, figures, in_iterations)) => {
-                    made.answer = Some(Ok(answer));
-                    made.figures = Some(figures);
-                    made.needs_in_iterations = in_iterations;
-                }
-                Err(reason) => made.answer = Some(Err(reason)),
+        let answer = match &mut recorded {
+            Ok(recorded) if recorded.cut_short.is_none() && capacity == Capacity::Unlimited => {
+                keep_convolutions(recorded, self.device);
+                Some(self.figures(recorded.destination.path()))
             }
-        }
-        made.recorded = recorded;
-        made.took = started.elapsed();
-        made
+            _ => None,
+        };
+        Made { recorded, answer, printed, took: started.elapsed() }
     }
 
-    fn figures(&self, trace: &Path) -> Result<(Box<Answer>, Figures, Option<Bytes>), String> {
+    fn figures(&self, trace: &Path) -> Result<(Box<Answer>, Figures), String> {
         let job = Job::from_path(trace, &ReadOptions::default()).map_err(|e| e.to_string())?;
-        let builder =
-            || Estimate::builder(self.device.clone()).capacity_search(CapacitySearch::Run);
-        let estimate = builder().build();
+        let estimate = self.estimate().build();
         let predicted = estimate.predict(&job).map_err(|error| error.to_string())?;
         let answer = predicted.answer();
-        let iterations = self.iterations.min(all_iterations(&answer));
-        let needs = needs(&predicted, &answer, iterations);
+        let needs = needs(&predicted, &answer, self.iterations.min(all_iterations(&answer)));
         let pinned = answer.budget.host().pinned.unwrap_or(Bytes::ZERO);
         let figures = Figures {
             needs,
@@ -161,16 +139,21 @@ impl Maker<'_> {
             has_room: answer.need.ample <= answer.device().memory,
             step: step_time(job.profile(), self.device, pinned),
         };
-        let iterations = job.profile().iterations.len() as u32;
-        let in_iterations = (answer.memory.coverage.later_steps > 0 && iterations > 0)
-            .then(|| Iterations::new(IterationId(0), IterationId(iterations)))
-            .flatten()
-            .and_then(|chosen| {
-                let estimate = builder().iterations(chosen).build();
-                let predicted = estimate.predict(&job).ok()?;
-                Some(self::needs(&predicted, &predicted.answer(), self.iterations))
-            });
-        Ok((Box::new(answer), figures, in_iterations))
+        Ok((Box::new(answer), figures))
+    }
+
+    /// The least memory of a device for the iterations that were recorded in full, where a recording goes on after them.
+    pub(super) fn needs_in_iterations(&self, trace: &Path) -> Option<Bytes> {
+        let job = Job::from_path(trace, &ReadOptions::default()).ok()?;
+        let count = job.profile().iterations.len() as u32;
+        let chosen = Iterations::new(IterationId(0), IterationId(count))?;
+        let estimate = self.estimate().iterations(chosen).build();
+        let predicted = estimate.predict(&job).ok()?;
+        Some(needs(&predicted, &predicted.answer(), self.iterations))
+    }
+
+    fn estimate(&self) -> EstimateBuilder {
+        Estimate::builder(self.device.clone()).capacity_search(CapacitySearch::Run)
     }
 
     fn file_name(&self, variant: &Variant, capacity: Capacity) -> String {
@@ -203,9 +186,9 @@ impl Maker<'_> {
                 None => return Err("not applicable: there is nothing that it changes".to_owned()),
             }
         }
-        match (&made.answer, made.figures) {
-            (Some(Err(reason)), _) => Err(reason.clone()),
-            (_, figures) => figures.ok_or_else(|| "there is no answer".to_owned()),
+        match &made.answer {
+            Some(answer) => answer.as_ref().map(|(_, figures)| *figures).map_err(Clone::clone),
+            None => Err("its recording was not read".to_owned()),
         }
     }
 
@@ -292,17 +275,17 @@ impl Recorder for Recordings<'_> {
     }
 }
 
-/// The least memory of a device with which a job runs, and goes on to run: with less, later iterations may fail where the
-/// recorded ones run, as cached memory is released and taken again.
+/// The least memory of a device with which a job runs for `iterations`. With less, later iterations may fail although the recorded
+/// ones run, as cached memory is released and taken again.
 fn needs(predicted: &PredictedJob<'_>, answer: &Answer, iterations: usize) -> Bytes {
-    let recorded = answer.memory.min_capacity.unwrap_or(answer.need.least);
+    let recorded = answer.least_capacity();
     match predicted.prediction().steady_run(iterations) {
         Ok(run) => recorded.max(run.min_capacity()),
         Err(_) => recorded,
     }
 }
 
-/// The iterations of a script that was recorded to its end; any number of one that goes on.
+/// The iterations of a script that was recorded to its end; `usize::MAX` for a script that was stopped before.
 pub(super) fn all_iterations(answer: &Answer) -> usize {
     let coverage = &answer.memory.coverage;
     let recorded = answer.memory.per_iteration.iter().filter(|peak| peak.iteration.is_some());

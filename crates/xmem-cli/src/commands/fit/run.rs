@@ -4,7 +4,7 @@ use super::args::{FitArgs, FitFormat};
 use super::candidates;
 use super::error::FitFailure;
 use super::progress::FitProgress;
-use super::recordings::{ITERATIONS, Made, Maker, Recordings, all_iterations, last_lines};
+use super::recordings::{Made, Maker, Recordings, all_iterations, last_lines};
 use super::template::Template;
 use crate::commands::Outcome;
 use crate::commands::profile::{check_command, print_cut_short, writable};
@@ -16,13 +16,14 @@ use crate::terminal::{note, say, shown};
 use crate::{output, style};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use xmem::predict::STEADY_ITERATIONS;
 use xmem::{Bytes, Device};
 use xmem_recorder::{
-    Capacity, CutShort, Engine, Float16, Measure, Purpose, Recorded, Request, RestEnd, Stacks,
-    Timeouts, Timing, Weights, available_memory, wrapper,
+    Capacity, CutShort, Measure, Recorded, Request, RestEnd, Stacks, Weights, available_memory,
+    wrapper,
 };
 use xmem_report::{json, text};
 use xmem_studies::fit::{
@@ -165,7 +166,7 @@ fn of_device(
             changes: &changes,
             device,
             folder,
-            iterations: ITERATIONS,
+            iterations: STEADY_ITERATIONS,
             until: None,
         },
         side_by_side,
@@ -187,16 +188,19 @@ fn of_device(
     recordings.progress.begin(&[recordings.maker.in_words(&base_variant)]);
     let made = recordings.maker.make(&base_variant, Capacity::Unlimited, Some(args.time));
     let result = recordings.keep(&base_variant, &made);
-    let (recorded, figures) = match base(made, result)? {
+    let (recorded, answer, figures) = match base(made, result)? {
         Ok(base) => base,
         Err(exit) => return Ok(Err(exit)),
     };
-    let Base { answer, in_iterations } = recorded.1;
-    recordings.maker.iterations = ITERATIONS.min(all_iterations(&answer));
+    recordings.maker.iterations = STEADY_ITERATIONS.min(all_iterations(&answer));
     recordings.maker.until = Some(recordings.until);
-    let end = recorded.0.rest.as_ref().map(|rest| &rest.end);
+    let end = recorded.rest.as_ref().map(|rest| &rest.end);
     recordings.fails_anyway = matches!(end, Some(RestEnd::Exception(_)));
     // What the script needs later decides: all are recorded for as long.
+    let in_iterations = match answer.memory.coverage.later_steps {
+        0 => None,
+        _ => recordings.maker.needs_in_iterations(recorded.destination.path()),
+    };
     let is_later = in_iterations.is_some_and(|needs| needs + BELOW <= figures.needs);
     recordings.rest = is_later.then_some(args.time);
     let mut found = FitAnswer::new(
@@ -210,7 +214,7 @@ fn of_device(
         value: template.value.map(|_| first),
         range,
     });
-    notes(&mut found, &recorded.0, &answer, is_later);
+    notes(&mut found, &recorded, &answer, is_later);
     found.measures = changes.iter().map(candidates::described).collect();
     let search = |recordings: &mut Recordings<'_>, measures: Vec<usize>, found: &mut FitAnswer| {
         let Some(first) = value else { return };
@@ -243,16 +247,11 @@ fn of_device(
     Ok(Ok(found))
 }
 
-/// What the recording of the job as it is says.
-struct Base {
-    answer: Box<xmem::Answer>,
-    in_iterations: Option<Bytes>,
-}
-
-type BaseOf = ((Recorded, Base), xmem_studies::fit::Figures);
+/// The recording of the job as it is, and what it says.
+type Base = (Recorded, Box<xmem::Answer>, xmem_studies::fit::Figures);
 
 /// The recording of the job as it is; the exit code if it is incomplete.
-fn base(made: Made, result: xmem_studies::fit::Recorded) -> Result<Result<BaseOf, Exit>, CliError> {
+fn base(made: Made, result: xmem_studies::fit::Recorded) -> Result<Result<Base, Exit>, CliError> {
     let tell = |printed: &Path| {
         let lines = last_lines(printed);
         if !lines.is_empty() {
@@ -278,23 +277,14 @@ fn base(made: Made, result: xmem_studies::fit::Recorded) -> Result<Result<BaseOf
         }));
     }
     match (made.answer, result) {
-        (Some(Ok(answer)), Ok(figures)) => {
-            let base = Base { answer, in_iterations: made.needs_in_iterations };
-            Ok(Ok(((recorded, base), figures)))
-        }
-        (Some(Err(reason)), _) | (_, Err(reason)) => Err(FitFailure::Base { reason }.into()),
-        (None, Ok(_)) => Err(FitFailure::Base { reason: "no answer".to_owned() }.into()),
+        (Some(Ok((answer, _))), Ok(figures)) => Ok(Ok((recorded, answer, figures))),
+        (_, Err(reason)) => Err(FitFailure::Base { reason }.into()),
+        (_, Ok(_)) => Err(FitFailure::Base { reason: "no answer".to_owned() }.into()),
     }
 }
 
 /// What to know about the figures.
 fn notes(found: &mut FitAnswer, recorded: &Recorded, answer: &xmem::Answer, is_later: bool) {
-    if recorded.engine == Engine::Cpu {
-        found.notes.push(
-            "recorded on the CPU, as there is no virtual GPU here: recordings take longer"
-                .to_owned(),
-        );
-    }
     if !recorded.unbounded.is_empty() {
         let operators: Vec<&str> =
             recorded.unbounded.iter().map(|(operator, _)| operator.as_str()).collect();
@@ -374,7 +364,7 @@ fn prove(found: &mut FitAnswer, recordings: &mut Recordings<'_>, value: Option<u
     let fails = below.is_out_of_memory();
     recordings.progress.proven(fails);
     recordings.count += 1;
-    found.proof = Some(Proof { runs, below: Some((BELOW, fails)) });
+    found.proof = Some(Proof { runs, less: BELOW, fails_below: fails });
 }
 
 fn default_jobs() -> usize {
@@ -386,32 +376,13 @@ fn default_jobs() -> usize {
 /// A request without command, output and changes.
 fn request(args: &FitArgs, device: &Device) -> Result<Request, CliError> {
     Ok(Request {
-        command: (OsString::new(), Vec::new()),
-        purpose: Purpose::Record,
-        output: PathBuf::new(),
         steps: args.steps,
-        rest: None,
         stacks: Stacks::Omitted,
-        device: device.clone(),
-        gpus: NonZeroU32::MIN,
-        capacity: Capacity::Unlimited,
-        rank: None,
-        engine: Engine::VirtualGpu,
-        float16: Float16::AsBfloat16,
-        snapshot: None,
         weights: if args.without_weights { Weights::Absent } else { Weights::Present },
         assume: args.assume.clone().unwrap_or_default(),
-        other_peaks: None,
-        timing: Timing::AtOnce(None),
-        vary: None,
-        measures: Vec::new(),
-        variables: Vec::new(),
-        printed: None,
         writable: writable(&args.let_write)?,
         overlay: args.overlay,
         helper: std::env::current_exe().ok(),
-        timeout: None,
-        memory: None,
-        timeouts: Timeouts::default(),
+        ..Request::new((OsString::new(), Vec::new()), PathBuf::new(), device.clone())
     })
 }

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use xmem::Bytes;
 use xmem::types::printable;
 use xmem_recorder::{
-    Destination, Engine, Float16, LoneRank, Purpose, Recorded, RecordedRest, Request, RestEnd,
-    Stacks, Timeouts, Timing, Weights, Writable,
+    Destination, Engine, Float16, LoneRank, Recorded, RecordedRest, Request, RestEnd, Stacks,
+    Timing, Weights, Writable,
 };
 
 /// Runs the command.
@@ -155,14 +155,11 @@ fn record(
 
 fn request(run: &Run, args: &ProfileArgs, device: &str) -> Result<Request, CliError> {
     let mut command = args.command.iter().cloned();
+    let command = (command.next().unwrap_or_default(), command.collect());
     Ok(Request {
-        command: (command.next().unwrap_or_default(), command.collect()),
-        purpose: Purpose::Record,
-        output: run.output.clone(),
         steps: args.steps(),
         rest: args.rest(),
         stacks: if args.no_stacks { Stacks::Omitted } else { Stacks::Recorded },
-        device: xmem::find(device)?.clone(),
         gpus: run.rank.map_or(args.gpus, LoneRank::local_world_size),
         capacity: args.capacity(),
         rank: run.rank,
@@ -171,18 +168,15 @@ fn request(run: &Run, args: &ProfileArgs, device: &str) -> Result<Request, CliEr
         snapshot: run.snapshot.clone(),
         weights: if args.without_weights { Weights::Absent } else { Weights::Present },
         assume: args.assume(),
-        other_peaks: None,
-        timing: Timing::AtOnce(None),
         vary: args.varying_batches(),
         measures: args.with().measures(),
         variables: args.with().variables(),
-        printed: None,
         writable: writable(&args.let_write)?,
         overlay: args.overlay,
         helper: std::env::current_exe().ok(),
         timeout: args.timeout,
         memory: args.max_memory,
-        timeouts: Timeouts::default(),
+        ..Request::new(command, run.output.clone(), xmem::find(device)?.clone())
     })
 }
 

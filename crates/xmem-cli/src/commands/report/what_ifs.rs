@@ -5,6 +5,7 @@ use super::settings;
 use crate::allocator::AllocatorArgs;
 use crate::cudnn;
 use crate::error::CliError;
+use crate::measures::SETTING;
 use xmem::orchestrator::{OptimizerImpl, ZeroGradPlace};
 use xmem::predict::CapacitySearch;
 use xmem::{Answer, Bytes, EstimateBuilder, Job};
@@ -12,9 +13,6 @@ use xmem_view::PageWhatIf;
 
 /// The most requests of a recording that is tried under other settings: each of them is a replay of its own.
 const MAX_REQUESTS: u64 = 200_000;
-
-/// PyTorch's option that lets segments grow.
-const EXPANDABLE: &str = "expandable_segments:True";
 
 /// Answers under other settings.
 #[derive(Debug, Default)]
@@ -42,7 +40,7 @@ pub(super) fn of(job: &Job, usual: &Answer, args: &ReportArgs) -> Result<WhatIfs
     }
     let convolutions = cudnn::source(&args.estimate.cudnn)?;
     let device = settings::chosen(args)?;
-    let conf = Some(EXPANDABLE.to_owned());
+    let conf = Some(SETTING.to_owned());
     let expandable = AllocatorArgs { alloc_conf: conf, ..args.estimate.allocator.clone() };
     let builder = |allocator| settings::builder(args, &device, allocator, &convolutions);
     let mut tried = Vec::new();
@@ -52,7 +50,7 @@ pub(super) fn of(job: &Job, usual: &Answer, args: &ReportArgs) -> Result<WhatIfs
         }
     };
     if args.estimate.allocator.alloc_conf.is_none() {
-        attempt(&format!("--alloc-conf {EXPANDABLE}"), builder(&expandable)?);
+        attempt(&format!("--alloc-conf {SETTING}"), builder(&expandable)?);
     }
     if job.profile().gpu.is_none() {
         for (options, change) in CHANGES {

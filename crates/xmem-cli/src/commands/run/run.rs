@@ -9,14 +9,10 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::global::{Global, Verbosity};
 use crate::terminal::{note, say};
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use xmem::types::printable;
-use xmem_recorder::{
-    Assumptions, Capacity, Engine, Float16, Progress, Purpose, Request, Stacks, Timeouts, Timing,
-    Weights,
-};
+use xmem_recorder::{Capacity, Float16, Progress, Purpose, Request, Stacks, Weights};
 
 /// Runs the command.
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Outcome {
@@ -56,33 +52,19 @@ fn request(args: &RunArgs) -> Result<Request, CliError> {
     if name.is_none() && with.0.is_empty() {
         return Err(RunFailure::Nothing.into());
     }
+    let command = (command.next().unwrap_or_default(), command.collect());
+    let device = xmem::find(name.unwrap_or(device::DEFAULT))?.clone();
     Ok(Request {
-        command: (command.next().unwrap_or_default(), command.collect()),
         purpose: if name.is_some() { Purpose::Run } else { Purpose::RunOnDevice },
-        output: PathBuf::new(),
-        steps: NonZeroU32::MIN,
-        rest: None,
         stacks: Stacks::Omitted,
-        device: xmem::find(name.unwrap_or(device::DEFAULT))?.clone(),
-        gpus: NonZeroU32::MIN,
         capacity: args.capacity.map_or(Capacity::OfDevice, Capacity::Of),
-        rank: None,
-        engine: Engine::VirtualGpu,
         float16: Float16::Kept,
-        snapshot: None,
         weights: if args.without_weights { Weights::Absent } else { Weights::Present },
-        assume: Assumptions::default(),
-        other_peaks: None,
-        timing: Timing::AtOnce(None),
-        vary: None,
         measures: with.measures(),
         variables: with.variables(),
-        printed: None,
         writable: writable(&args.let_write)?,
         overlay: args.overlay,
         helper: std::env::current_exe().ok(),
-        timeout: None,
-        memory: None,
-        timeouts: Timeouts::default(),
+        ..Request::new(command, PathBuf::new(), device)
     })
 }
