@@ -4,6 +4,7 @@ use crate::request::{JobRequest, ParseRequestError};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// The options of a submission, as the plug-in `cli_filter` passes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -32,8 +33,29 @@ pub struct Directives {
     pub options: BTreeMap<String, String>,
     /// The traces of the job (`#XMEM --trace FILE`), one for each rank.
     pub traces: Vec<PathBuf>,
+    /// The value of a law that is among the traces (`#XMEM --at batch=64`).
+    pub at: Option<LawValue>,
     /// True if the job is to be recorded first (`#XMEM --profile`).
     pub profile: bool,
+}
+
+/// A value of the number in a law (`batch=64`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LawValue {
+    /// The name of the number.
+    pub name: String,
+    /// Its value.
+    pub value: u64,
+}
+
+impl FromStr for LawValue {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (name, value) = text.split_once('=').ok_or(())?;
+        let value = value.trim().parse().map_err(drop)?;
+        Ok(Self { name: name.trim().to_owned(), value })
+    }
 }
 
 /// What is wrong with a job script or with options.
@@ -44,7 +66,9 @@ pub enum SlurmError {
     #[error(transparent)]
     Request(#[from] ParseRequestError),
     /// An `#XMEM` line has an unknown word.
-    #[error("line {line}: `{word}` is not an option of #XMEM: write --trace FILE or --profile")]
+    #[error(
+        "line {line}: `{word}` is not an option of #XMEM: write --trace FILE, --at NAME=VALUE or --profile"
+    )]
     Directive {
         /// The line, from 1.
         line: usize,
@@ -54,6 +78,12 @@ pub enum SlurmError {
     /// `--trace` without a file.
     #[error("line {line}: --trace needs a file")]
     NoTrace {
+        /// The line, from 1.
+        line: usize,
+    },
+    /// `--at` without a value.
+    #[error("line {line}: --at needs a name and a number, for example batch=64")]
+    NoValue {
         /// The line, from 1.
         line: usize,
     },
@@ -111,6 +141,11 @@ impl Directives {
             } else if word == "--trace" {
                 let trace = words.next().ok_or(SlurmError::NoTrace { line })?;
                 self.traces.push(trace.into());
+            } else if let Some(value) = word.strip_prefix("--at=") {
+                self.at = Some(value.parse().map_err(|()| SlurmError::NoValue { line })?);
+            } else if word == "--at" {
+                let value = words.next().and_then(|word| word.parse().ok());
+                self.at = Some(value.ok_or(SlurmError::NoValue { line })?);
             } else if word == "--profile" {
                 self.profile = true;
             } else {

@@ -4,7 +4,7 @@
 mod align;
 
 use crate::schedule::Schedule;
-use align::align;
+pub use align::align;
 use std::ops::Range;
 use xmem_analyzer::{Phase, Profile};
 use xmem_types::{BlockId, Request, RequestKind, StreamId, Sym};

@@ -52,7 +52,7 @@ pub use change::{ChosenWhatIf, WhatIfError};
 pub use completion::{
     CompletionError, CompletionModel, StreamCompletion, check_completion, depends_on_completion,
 };
-pub use iterations::{Owner, RecordedIterations};
+pub use iterations::{Owner, RecordedIterations, align};
 pub use resharding::{Resharding, ReshardingError};
 pub use rule::{Rule, RuleEffect};
 pub use rules::cublas_workspace::parse_cublas_workspace_config;

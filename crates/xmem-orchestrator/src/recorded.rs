@@ -79,7 +79,16 @@ pub(crate) fn schedule(
     let uncertain = workspaces(&schedule, gpu, target, &mut notes);
     let is_open = plans.guessed > 0 || plans.trials > 0;
     let unbounded = is_alike(gpu, target) == Some(false) || is_open;
-    (Schedule { uncertain, unbounded, fallbacks: plans.fallbacks, ..schedule }, notes)
+    (
+        Schedule {
+            uncertain,
+            unbounded,
+            fallbacks: plans.fallbacks,
+            workspaces: plans.workspaces,
+            ..schedule
+        },
+        notes,
+    )
 }
 
 /// What a recording says up to where its rest begins.

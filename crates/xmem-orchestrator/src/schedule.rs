@@ -2,7 +2,9 @@
 
 use crate::rule::{Rule, RuleEffect};
 use crate::uncertainty::{UncertainBlock, UncertainPlace};
+use std::collections::BTreeMap;
 use xmem_analyzer::{Phase, Profile, Role};
+use xmem_convolutions::ConvolutionQuestion;
 use xmem_types::{
     BlockId, Bytes, Fallbacks, IterationId, Nanos, OpId, PlacedCall, Request, RequestKind,
     StreamId, Sym, Workload,
@@ -22,6 +24,8 @@ pub struct Schedule {
     pub calls: Vec<PlacedCall>,
     /// Smaller sizes that some blocks may have where memory is short.
     pub fallbacks: Fallbacks,
+    /// The convolutions whose workspaces some blocks of a recorded GPU are, where the sizes of their plans are known.
+    pub workspaces: BTreeMap<BlockId, ConvolutionQuestion>,
     /// Blocks whose size is not known for sure.
     pub uncertain: Vec<UncertainBlock>,
     /// Whether there may be other requests, which no range bounds: those of libraries and kernels of another GPU than the

@@ -4,7 +4,7 @@
 //! PyTorch's allocator serves a request from a cached block of the right size. A batch that is a little
 //! longer than those before needs blocks that are a little larger than the cached ones, so that the peak of
 //! reserved memory depends on the order of the lengths. A [`LengthModel`] has the steps of an iteration
-//! (`pattern`), which all lengths share, and the size of each block as a function of the length (`law`),
+//! (`pattern`), which all lengths share, and the size of each block as a function of the length ([`SizeLaw`]),
 //! fitted to iterations of two recorded lengths or more whose blocks were matched by operator, module and
 //! line ([`RecordedIterations::counterparts`]). Sizes are those of the schedule, after the lowering: what a rule says about a length was
 //! said about the recorded ones, and between them sizes are products of extents.
@@ -13,7 +13,6 @@
 //! workspaces), is as recorded.
 
 mod error;
-mod law;
 mod observed;
 mod orders;
 mod pattern;
@@ -28,7 +27,7 @@ pub use settings::{Dimension, ExtentsError, LengthSettings, VaryingDimension};
 pub use steady::{STEADY_ITERATIONS, SteadyRun};
 
 use crate::prediction::Prediction;
-use law::{Law, LawKind};
+use crate::size_law::{Closeness, LawKind, SizeLaw};
 use observed::BatchShape;
 use pattern::{Pattern, SimulationStep};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,7 +45,7 @@ pub struct LengthModel<'p> {
     /// By slot of the pattern: the recorded block.
     reference: Vec<BlockId>,
     /// By slot of the pattern.
-    laws: Vec<Law>,
+    laws: Vec<SizeLaw>,
     /// By slot of the pattern: the recorded lengths at which there is such a block.
     seen: Vec<BTreeSet<u64>>,
     /// The requests before the second iteration.
@@ -136,14 +135,14 @@ impl<'p> LengthModel<'p> {
         let kept = iterations.blocks[reference].iter().map(|&b| prediction.schedule.block(b).size);
         let known: BTreeSet<u64> = lengths.iter().flatten().copied().collect();
         let own = lengths[reference].unwrap_or_default();
-        let laws: Vec<Law> = observed
+        let laws: Vec<SizeLaw> = observed
             .iter()
             .zip(kept)
-            .map(
-                |(seen, size)| {
-                    if seen.is_empty() { Law::fit(&[(own, size)]) } else { Law::fit(seen) }
-                },
-            )
+            .map(|(seen, size)| {
+                let own = [(own, size)];
+                let seen = if seen.is_empty() { own.as_slice() } else { seen.as_slice() };
+                SizeLaw::fit(seen, Closeness::ROUNDED)
+            })
             .collect();
         let seen = observed.iter().map(|seen| seen.iter().map(|(length, _)| *length).collect());
         let seen: Vec<BTreeSet<u64>> = seen.collect();
@@ -313,7 +312,7 @@ fn freed_later(
     freed.map(|request| (request.block, slots.get(&request.block).copied())).collect()
 }
 
-fn summary(laws: &[Law], observed: &[Vec<(u64, Bytes)>], known: BTreeSet<u64>) -> FitSummary {
+fn summary(laws: &[SizeLaw], observed: &[Vec<(u64, Bytes)>], known: BTreeSet<u64>) -> FitSummary {
     let mut fit = FitSummary { blocks: laws.len(), ..FitSummary::default() };
     for (law, seen) in laws.iter().zip(observed) {
         let lengths: BTreeSet<u64> = seen.iter().map(|(length, _)| *length).collect();

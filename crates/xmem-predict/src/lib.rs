@@ -24,8 +24,10 @@ mod memory;
 mod place;
 mod prediction;
 mod range;
+mod resized;
 mod sections;
 mod simulation;
+mod size_law;
 mod snapshot;
 mod timeline;
 
@@ -51,6 +53,7 @@ pub use simulation::{
     DEFAULT_TOTAL, FailedAllocation, MemoryStats, Offset, OperationList, Simulation,
     SimulationSettings, SimulationStep, SimulationSummary, StepError, StepOutcome,
 };
+pub use size_law::{Closeness, LawKind, SizeLaw};
 pub use snapshot::{NoSegments, SnapshotEnd};
 pub use timeline::{
     BlockKey, HeldBlock, MAX_LEFT_OUT, MemoryAtFailure, MomentSpan, PathId, Stacked, StackedGroup,

@@ -60,6 +60,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/measures/adafactor.py",
     "xmem_recorder/measures/adam8bit.py",
     "xmem_recorder/measures/autocast.py",
+    "xmem_recorder/measures/batch_size.py",
     "xmem_recorder/measures/bfloat16.py",
     "xmem_recorder/measures/checkpointing.py",
     "xmem_recorder/measures/chunked_cross_entropy.py",

@@ -21,6 +21,7 @@ mod findings;
 mod fit;
 mod inspect;
 pub mod json;
+mod law;
 mod lengths;
 pub mod lines;
 mod markdown;

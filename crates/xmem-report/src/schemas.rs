@@ -14,6 +14,7 @@ use crate::diff::json::DifferenceDocument;
 use crate::error::ErrorDocument;
 use crate::fit::json::FitDocument;
 use crate::inspect::json::InspectDocument;
+use crate::law::json::LawDocument;
 use crate::lengths::json::LengthsDocument;
 use crate::offload::json::OffloadDocument;
 use crate::plan::hints::HintsDocument;
@@ -34,7 +35,7 @@ use std::collections::BTreeSet;
 /// The schema of a document by the value of its key `schema`.
 type Published = (&'static str, fn(&str) -> String);
 
-const PUBLISHED: [Published; 23] = [
+const PUBLISHED: [Published; 24] = [
     ("xmem.baseline/1", schema::<BaselineDocument>),
     ("xmem.check/1", schema::<CheckDocument>),
     ("xmem.convolutions.1", schema::<ConvolutionsDocument<'_>>),
@@ -43,6 +44,7 @@ const PUBLISHED: [Published; 23] = [
     ("xmem.error/1", schema::<ErrorDocument<'_>>),
     ("xmem.fit/1", schema::<FitDocument<'_>>),
     ("xmem.inspect/2", schema::<InspectDocument<'_>>),
+    ("xmem.law/1", schema::<LawDocument>),
     ("xmem.lengths/1", schema::<LengthsDocument<'_>>),
     ("xmem.offload/1", schema::<OffloadDocument<'_>>),
     ("xmem.plan-hints/1", schema::<HintsDocument>),

@@ -3,6 +3,7 @@
 pub use crate::devices::text::{devices, slices};
 pub use crate::fit::text::{fit, fit_brief};
 pub use crate::inspect::text::inspect;
+pub use crate::law::text::law;
 pub use crate::lengths::text::{lengths, lengths_brief};
 pub use crate::offload::text::{offload, offload_brief};
 pub use crate::plan::text::{plan, plan_brief};

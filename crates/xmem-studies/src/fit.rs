@@ -72,6 +72,13 @@ pub trait Recorder {
     /// tried.
     fn confirm(&mut self, variant: &Variant) -> Option<bool>;
 
+    /// The last value up to `high` with which the job is expected to fit with some candidates, by the law of what was recorded of
+    /// it; `low` if none above it is, and none where there is no law.
+    fn expect(&mut self, measures: &[usize], low: u64, high: u64) -> Option<u64> {
+        let _ = (measures, low, high);
+        None
+    }
+
     /// Returns whether there is time for another recording.
     fn has_time(&self) -> bool;
 

@@ -9,6 +9,7 @@
 
 pub mod difference;
 pub mod fit;
+pub mod law;
 pub mod offloading;
 pub mod planning;
 pub mod ranks;

@@ -6,6 +6,7 @@ mod baseline;
 mod cache;
 mod error;
 mod kubernetes;
+mod law;
 mod question;
 mod run;
 mod slurm;

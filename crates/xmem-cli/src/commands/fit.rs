@@ -3,6 +3,7 @@
 mod args;
 mod candidates;
 mod error;
+mod law;
 mod progress;
 mod recordings;
 mod run;

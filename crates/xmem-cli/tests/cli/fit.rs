@@ -29,6 +29,22 @@ fn commands_that_nothing_can_be_looked_for_are_refused_before_anything_runs() {
             &["-d", "t4-16g", "--measures", "fused=2", "--", "python3", "train.py"],
             "`fused` takes no value",
         ),
+        (
+            &["-d", "t4-16g", "--law", "l.json", "--", "python3", "train.py"],
+            "--law needs a number in the command",
+        ),
+        (
+            &["-d", "t4-16g", "-d", "a100-40g", "--law", "l.json", "--", "python3", "{batch}"],
+            "--law is for one device, and there are 2",
+        ),
+        (
+            &["-d", "t4-16g", "--set", "dataloader.batch_size={batch}", "--", "python3", "{seq}"],
+            "--set and the command have a number each",
+        ),
+        (
+            &["-d", "t4-16g", "--set", "batch={batch}", "--", "python3", "train.py"],
+            "`batch={batch}` is not a setting that can be varied",
+        ),
         (&["-d", "t4", "--", "train.py"], "`train.py` is a script, not a command"),
         (&["--", "python3", "train.py"], "--device <NAME>"),
     ] {

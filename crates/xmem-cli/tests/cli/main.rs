@@ -23,6 +23,7 @@ mod job;
 mod job_variants;
 mod kubernetes;
 #[cfg(unix)]
+mod law;
 mod left_behind;
 mod lengths;
 mod lines;

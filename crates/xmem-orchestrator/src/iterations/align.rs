@@ -6,7 +6,8 @@ const MAX_DIFFERENCES: usize = 4000;
 
 /// For each entry of `one`, the position of its counterpart in `other`. Counterparts are equal and in the
 /// same order. None at all where the two differ too much.
-pub(super) fn align<T: PartialEq>(one: &[T], other: &[T]) -> Vec<Option<usize>> {
+#[must_use]
+pub fn align<T: PartialEq>(one: &[T], other: &[T]) -> Vec<Option<usize>> {
     let mut pairs = vec![None; one.len()];
     let prefix = one.iter().zip(other).take_while(|(a, b)| a == b).count();
     let tails = one[prefix..].iter().rev().zip(other[prefix..].iter().rev());

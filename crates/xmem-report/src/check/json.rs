@@ -1,9 +1,12 @@
 //! `xmem.check/1`.
 
 use serde::{Deserialize, Serialize};
-use xmem::predict::Place;
+use xmem::predict::{Confidence, Place};
 use xmem::{Bytes, Device, Need};
-use xmem_gate::{Action, BaselineEntry, Change, Decision, Growth, Outcome, Policy, TightBy};
+use xmem_gate::{
+    Action, BaselineEntry, Change, Decision, Growth, KnownNeed, KnownOutcome, Outcome, Policy,
+    TightBy,
+};
 
 /// The schema of [`CheckDocument`].
 const CHECK: &str = "xmem.check/1";
@@ -278,6 +281,46 @@ impl CheckDocument {
             advice: outcome.advice.iter().map(replayed).collect(),
             by_role: named(&entry.by_role),
             by_module: named(&entry.by_module),
+            baseline: None,
+        }
+    }
+
+    /// The document about a job whose need is known from a law: `subject` is the law, as the user named it, and the value.
+    #[must_use]
+    pub fn of_known(
+        subject: &str,
+        gpus: u32,
+        (known, outcome): (&KnownNeed, &KnownOutcome),
+        confidence: Confidence,
+    ) -> Self {
+        let elsewhere = outcome.elsewhere.iter();
+        Self {
+            schema: CHECK.to_owned(),
+            trace: subject.to_owned(),
+            decision: outcome.decision.name().to_owned(),
+            action: Policy::Reject.action(outcome.decision, false).name().to_owned(),
+            tight_by: outcome.tight_by.map(|by| by.name().to_owned()),
+            withheld: Vec::new(),
+            warnings: 0,
+            confidence: confidence.name().to_owned(),
+            device: (&outcome.device).into(),
+            gpus,
+            need_bytes: Some(outcome.need.least.get()),
+            ample_bytes: Some(outcome.need.ample.get()),
+            margin_bytes: outcome.margin.get(),
+            allocated_bytes: known.allocated.get(),
+            reserved_bytes: known.reserved.get(),
+            range_bytes: LowHigh { low: outcome.range.0.get(), high: outcome.range.1.get() },
+            convolutions: "by a law".to_owned(),
+            at: None,
+            runs_out: outcome.decision == Decision::DoesNotFit,
+            elsewhere: elsewhere
+                .map(|(device, fits)| Elsewhere { device: device.into(), fits: *fits })
+                .collect(),
+            smaller: outcome.smaller.as_ref().map(CheckedDevice::from),
+            advice: Vec::new(),
+            by_role: Vec::new(),
+            by_module: Vec::new(),
             baseline: None,
         }
     }

@@ -25,6 +25,7 @@ pub fn fit(answer: &FitAnswer, style: &Style) -> String {
         measures(answer, style),
         suggestion(answer, style),
         largest(answer, style),
+        answer.law.as_ref().map(|law| crate::law::text::law(law, style)).unwrap_or_default(),
         notes(answer, style),
     ];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
@@ -190,7 +191,9 @@ fn suggestion(answer: &FitAnswer, style: &Style) -> String {
         };
         text += &indented(&format!("{runs}{below}."), style);
     }
-    text += &format!("{INDENT}run it: xmem run --with {names} -- {}\n", printable(&answer.command));
+    let setting = answer.option.as_ref().and_then(|option| option.setting.as_deref());
+    let with = setting.map_or_else(|| names.clone(), |setting| format!("{setting},{names}"));
+    text += &format!("{INDENT}run it: xmem run --with {with} -- {}\n", printable(&answer.command));
     text
 }
 

@@ -1,6 +1,7 @@
 //! What was found, as a value.
 
 use super::{Figures, Ladder, Largest, Range};
+use crate::law::LawTable;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use xmem_devices::Device;
@@ -28,6 +29,8 @@ pub struct FitAnswer {
     pub largest: Vec<LargestWith>,
     /// The recordings of the suggestion in the memory of the device; none if there is none.
     pub proof: Option<Proof>,
+    /// The memory as a function of the option; none if that was not asked for.
+    pub law: Option<LawTable>,
     /// What to know about the figures.
     pub notes: Vec<String>,
     /// The recordings that were made.
@@ -43,6 +46,8 @@ pub struct VariedOption {
     pub name: String,
     /// Its value in the job as it is; none if the command does not say.
     pub value: Option<u64>,
+    /// The measure that sets the value of the job as it is, where the command has no option for it (`batch-size=8`).
+    pub setting: Option<String>,
     /// The values that are allowed.
     pub range: Range,
 }
@@ -96,6 +101,7 @@ impl FitAnswer {
             ladder: None,
             largest: Vec::new(),
             proof: None,
+            law: None,
             notes: Vec::new(),
             recordings: 0,
             took: Duration::ZERO,

@@ -75,6 +75,12 @@ impl Largest {
         (!self.points.contains_key(&value)).then_some(value)
     }
 
+    /// The values among which the next one is: from what follows the largest that fits to what comes before one that fails.
+    fn between(&self, range: Range) -> (u64, u64) {
+        let end = self.fails.into_iter().chain(self.ceiling()).min();
+        (self.fits.map_or(range.low, |fits| fits + 1), end.map_or(range.high, |end| end - 1))
+    }
+
     fn add(&mut self, value: u64, recorded: super::Recorded) {
         match recorded {
             Ok(figures) => drop(self.points.insert(value, figures)),
@@ -120,7 +126,10 @@ pub fn largest(
             }
             continue;
         }
-        let mut wanted: Vec<u64> = next(&found, range, room, round)
+        // A law that was wrong as often is of no help.
+        let expected =
+            (round < STRAIGHT).then(|| expected(recorder, measures, &found, range)).flatten();
+        let mut wanted: Vec<u64> = next(&found, range, (room, expected), round)
             .into_iter()
             .filter_map(|v| found.open(v, range))
             .collect();
@@ -138,12 +147,28 @@ pub fn largest(
     found
 }
 
+/// The value with which memory is expected to end, by the law of what was recorded.
+fn expected(
+    recorder: &mut dyn Recorder,
+    measures: &[usize],
+    found: &Largest,
+    range: Range,
+) -> Option<u64> {
+    let (above, below) = found.between(range);
+    let is_worth_it = found.points.len() > 1 && above <= below;
+    let low = above.saturating_sub(1).max(range.low);
+    is_worth_it.then(|| recorder.expect(measures, low, below)).flatten()
+}
+
 /// The values to record next, the most telling one first.
-fn next(found: &Largest, range: Range, room: Bytes, round: usize) -> Vec<u64> {
+fn next(
+    found: &Largest,
+    range: Range,
+    (room, expected): (Bytes, Option<u64>),
+    round: usize,
+) -> Vec<u64> {
     let clamp = |value: u64| value.clamp(range.low, range.high);
-    let above = found.fits.map_or(range.low, |fits| fits + 1);
-    let end = found.fails.into_iter().chain(found.ceiling()).min();
-    let below = end.map_or(range.high, |end| end - 1);
+    let (above, below) = found.between(range);
     if above > below {
         return Vec::new();
     }
@@ -155,15 +180,18 @@ fn next(found: &Largest, range: Range, room: Bytes, round: usize) -> Vec<u64> {
             (None, None) => vec![range.low],
         };
     };
-    let at = curve.last_within(room, above.saturating_sub(1).max(range.low), below);
+    let low = above.saturating_sub(1).max(range.low);
+    let at = expected.unwrap_or_else(|| curve.last_within(room, low, below));
     let mut wanted = match round.checked_sub(STRAIGHT) {
-        None => vec![at, clamp(at.saturating_add(1)), above + (below - above) / 2],
+        None if expected.is_some() => vec![at, at.saturating_add(1), at.saturating_add(2)],
+        None => vec![at, at.saturating_add(1), above + (below - above) / 2],
         // Sizes grow in steps: away from the curve, farther each round, and then between what is known.
         Some(late) => {
             let (far, width) = (4_u64.saturating_pow(late as u32 + 1), below - above);
-            match width > 2 * far && at + 2 * far < below {
-                true => vec![at + far, at + 2 * far],
-                false => vec![above + width / 3, above + width.div_ceil(3) * 2],
+            match (width > 2 * far, at + 2 * far < below) {
+                (true, true) => vec![at + far, at + 2 * far],
+                (true, false) if late < STRAIGHT => vec![below, below - far],
+                _ => vec![above + width / 3, above + width.div_ceil(3) * 2],
             }
         }
     };
@@ -205,6 +233,8 @@ impl Curve {
         let bend = taken
             .get(2)
             .map_or(0.0, |&three| (slope(two, three) - first) / (three.0 as f64 - one.0 as f64));
+        // Memory does not bend down but for the steps in which sizes grow: such a curve would come down again far above.
+        let bend = bend.max(0.0);
         Some(Self { at: [one.0 as f64, two.0 as f64], factors: [one.1, first, bend] })
     }
 
@@ -239,6 +269,8 @@ mod tests {
         recorded: usize,
         /// Values that run out of memory after their recording.
         fails_later: Vec<u64>,
+        /// What the law expects.
+        law: Option<u64>,
     }
 
     impl<F: Fn(u64) -> Option<u64>> Recorder for Job<F> {
@@ -259,6 +291,10 @@ mod tests {
 
         fn confirm(&mut self, variant: &Variant) -> Option<bool> {
             Some(!self.fails_later.contains(&variant.value.expect("a value")))
+        }
+
+        fn expect(&mut self, _: &[usize], low: u64, high: u64) -> Option<u64> {
+            self.law.map(|value| value.clamp(low, high))
         }
 
         fn has_time(&self) -> bool {
@@ -282,7 +318,7 @@ mod tests {
             has_room: false,
             step: None,
         });
-        let mut job = Job { needs, room, recorded: 0, fails_later: Vec::new() };
+        let mut job = Job { needs, room, recorded: 0, fails_later: Vec::new(), law: None };
         let known = figures.map(|figures| (start, figures)).into_iter().collect();
         let found = largest(&mut job, (&[], Bytes(room)), range, known);
         (found, job.recorded)
@@ -307,6 +343,45 @@ mod tests {
     }
 
     #[test]
+    fn a_law_needs_two_recordings_to_be_verified() {
+        let needs = |v: u64| Some(1000 + 100 * v + (v * v) % 700);
+        let room = 50_000;
+        let expected = (1..4096).rev().find(|v| needs(*v).is_some_and(|n| n <= room));
+        for (law, most) in [(expected, 3), (Some(400), 16), (Some(600), 16)] {
+            let fails_later = Vec::new();
+            let mut job = Job { needs, room, recorded: 0, fails_later, law };
+            let known =
+                [(8, Figures { needs: Bytes(1864), fits: true, has_room: true, step: None })];
+            let found = largest(&mut job, (&[], Bytes(room)), RANGE, known.into_iter().collect());
+            assert!(found.is_proven(RANGE) && job.recorded <= most, "{} {found:?}", job.recorded);
+        }
+    }
+
+    #[test]
+    fn a_failure_just_above_the_curve_was_followed_by_a_search_from_below() {
+        // A ResNet-50 on a T4, in MiB: 172 fits, and the curve through 32 and 64 says 179.
+        let needs = |v: u64| Some(if v > 64 { 1010 + 808 * v / 10 } else { 880 + 78 * v });
+        let (found, recorded) = search(needs, 14_930, RANGE, 32);
+        assert_eq!((found.fits, found.fails), (Some(172), Some(173)));
+        assert!(recorded <= 7, "{recorded}");
+    }
+
+    #[test]
+    fn a_curve_that_bends_down_was_followed_to_the_end_of_the_range() {
+        // A GPT-2 of six layers on a T4, in MiB.
+        let needs = |v: u64| match v {
+            8 => Some(4024),
+            16 => Some(6595),
+            42 => Some(14_592),
+            v => Some(1600 + 309 * v),
+        };
+        let (found, recorded) = search(needs, 14_930, RANGE, 8);
+        assert_eq!(found.fits, Some(43));
+        assert!(found.is_proven(RANGE) && recorded <= 6, "{recorded}");
+        assert!(found.points.keys().all(|value| *value < 100), "{found:?}");
+    }
+
+    #[test]
     fn steps_and_curves_are_followed_to_the_end() {
         let steps = |v: u64| Some(500 + (v * 37).next_multiple_of(512));
         let square = |v: u64| Some(100 + v * v);
@@ -321,7 +396,7 @@ mod tests {
     #[test]
     fn a_batch_that_ran_out_of_memory_after_the_first_evaluation_was_the_largest() {
         let needs = |v: u64| Some(1000 + 100 * v);
-        let mut job = Job { needs, room: 5020, recorded: 0, fails_later: vec![40, 39] };
+        let mut job = Job { needs, room: 5020, recorded: 0, fails_later: vec![40, 39], law: None };
         let found = largest(&mut job, (&[], Bytes(5020)), RANGE, BTreeMap::new());
         assert_eq!((found.fits, found.fails), (Some(38), Some(39)));
         assert!(found.is_proven(RANGE));

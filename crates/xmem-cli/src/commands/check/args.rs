@@ -7,7 +7,7 @@ use crate::reading::ReadingArgs;
 use crate::values::share_or_size;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
-use xmem_gate::{Margin, Policy};
+use xmem_gate::{LawValue, Margin, Policy};
 
 /// The options that `-h` shows.
 pub(crate) const SHORT_HELP: &[&str] = &[
@@ -35,7 +35,8 @@ pub(crate) const SHORT_HELP: &[&str] = &[
         xmem check trace.json.zst --k8s job.yaml --write\n  \
         xmem check runs --device l4-24g --baseline .xmem/baseline.json --update-baseline\n  \
         xmem check runs --device l4-24g --baseline .xmem/baseline.json --tolerance 1%\n  \
-        xmem check runs --device l4-24g --format github\n\n\
+        xmem check runs --device l4-24g --format github\n  \
+        xmem check train.law.json --at batch=64 --device t4-16g\n\n\
         Decisions: fits, over-requested (a smaller device of the site is enough), tight (it may run out of\n\
         memory, or needs the margin), does not fit, no verdict.\n\n\
         Exit code: 0 fits, over-requested or tight, 1 does not fit or needs more than its baseline, 2 usage\n\
@@ -47,6 +48,9 @@ pub(crate) struct CheckArgs {
     /// input. Also a folder, a glob pattern, or @FILE with one path per line
     #[arg(value_name = "TRACE", value_hint = ValueHint::AnyPath)]
     pub(crate) traces: Vec<PathBuf>,
+    /// The value of the number in a law (`xmem fit --law` writes one), which then stands for a trace
+    #[arg(long, value_name = "NAME=VALUE", value_parser = at)]
+    pub(crate) at: Option<LawValue>,
     /// Take every TRACE as the name of one file, whatever it looks like
     #[arg(long, help_heading = "Reading")]
     pub(crate) literal_paths: bool,
@@ -66,6 +70,10 @@ pub(crate) struct CheckArgs {
     pub(crate) cache: CacheArgs,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
+}
+
+fn at(text: &str) -> Result<LawValue, String> {
+    text.parse().map_err(|()| "expected a name and a number, for example batch=64".to_owned())
 }
 
 /// What the job asks of a cluster.

@@ -6,6 +6,7 @@ use miette::Diagnostic;
 use std::path::PathBuf;
 use thiserror::Error;
 use xmem_gate::{BaselineError, ManifestError, ParseRequestError, SlurmError, Unresolved};
+use xmem_report::json::ReadLawError;
 
 failures! {
     /// A job that cannot be checked, or a decision that cannot be written.
@@ -50,6 +51,24 @@ failures! {
         #[error("there is no number: a trace has no verdict")]
         #[diagnostic(help("--format text says why"))]
         NoNumber => Withheld,
+        #[error("`{}` is a law: it says what a job needs with each value of {name}", shown(path))]
+        #[diagnostic(help("add the value, for example --at {name}={example}"))]
+        NoValue { path: PathBuf, name: String, example: u64 } => Usage,
+        #[error("`{}` is a law of {name}, not of {asked}", shown(path))]
+        #[diagnostic(help("write --at {name}=VALUE"))]
+        OtherNumber { path: PathBuf, name: String, asked: String } => Usage,
+        #[error("{name} {value} is beyond the law `{}`, which goes from {low} to {high}", shown(path))]
+        #[diagnostic(help("`xmem fit --law FILE --range {name}=LOW..HIGH` makes one of other values"))]
+        BeyondLaw { path: PathBuf, name: String, value: u64, low: u64, high: u64 } => Usage,
+        #[error("`{}` is a law for {device}, and {asked} computes otherwise", shown(path))]
+        #[diagnostic(help("make one for it: xmem fit -d {asked} --law FILE -- COMMAND"))]
+        LawOfOtherDevice { path: PathBuf, device: String, asked: String } => Usage,
+        #[error("cannot read the law `{}`", shown(path))]
+        #[diagnostic(help("`xmem fit --law FILE -- COMMAND` writes one"))]
+        Law { path: PathBuf, source: ReadLawError } => Unreadable,
+        #[error("--at is about a law, and `{}` is none", shown(path))]
+        #[diagnostic(help("`xmem fit --law FILE -- COMMAND` writes one; a trace has one value"))]
+        NotALaw { path: PathBuf } => Usage,
         #[error("--update-baseline needs a file")]
         #[diagnostic(help("add --baseline FILE, for example --baseline .xmem/baseline.json"))]
         NoBaseline => Usage,

@@ -2,6 +2,8 @@
 
 use super::args::{CheckArgs, CheckFormat};
 use super::cache::{Cache, Key};
+use super::error::CheckFailure;
+use super::law;
 use super::subject::Subject;
 use crate::allocator::AllocatorArgs;
 use crate::config::Config;
@@ -87,6 +89,12 @@ impl<'a> Questions<'a> {
     /// The answer about a trace.
     pub(super) fn answer(&self, trace: &Path, global: &Global) -> Result<CheckDocument, CliError> {
         let name = input::name(trace);
+        if let Some(law) = law::read(trace)? {
+            return law::answer(&law, (trace, &name), self.subject, self.margin, self.config);
+        }
+        if self.subject.at.is_some() {
+            return Err(CheckFailure::NotALaw { path: trace.to_owned() }.into());
+        }
         let key = self.cache.as_ref().and_then(|cache| {
             let key = Key::of(trace, self.args.cache.trust_mtime, &self.settings)?;
             Some((cache, key))

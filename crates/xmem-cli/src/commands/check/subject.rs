@@ -10,7 +10,7 @@ use crate::input::{self, Kind};
 use crate::traces::Paths;
 use std::path::{Path, PathBuf};
 use xmem::Device;
-use xmem_gate::{Directives, JobRequest, Rules, SlurmOptions};
+use xmem_gate::{Directives, JobRequest, LawValue, Rules, SlurmOptions};
 
 /// The traces of a job and the devices on which it may be started.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub(super) struct Subject {
     pub(super) gpus: u32,
     /// The rules of its partitions, or of its namespace.
     pub(super) rules: Rules,
+    /// The value of a law, if there is one in place of a trace.
+    pub(super) at: Option<LawValue>,
     /// The manifest that asks for the GPUs, if there is one.
     pub(super) pods: Option<Pods>,
 }
@@ -39,9 +41,11 @@ impl Subject {
         let mut partitions = args.request.partition.clone();
         let mut traces = args.traces.clone();
         let mut paths = Paths::Any;
+        let mut at = args.at.clone();
         let request = if let Some(path) = &args.request.slurm_job {
             let script = script(path)?;
             let mut request = script.request().map_err(|error| of_script(path, error))?;
+            at = at.or_else(|| script.at.clone());
             if traces.is_empty() {
                 let folder = path.parent().unwrap_or(Path::new(""));
                 traces = script.traces.iter().map(|trace| folder.join(trace)).collect();
@@ -67,9 +71,9 @@ impl Subject {
         let Some(request) = request else {
             let devices = vec![device(args, config)?];
             let rules = config.site.rules_of_partitions(&partitions);
-            return Ok(Self { traces, paths, devices, gpus: 1, rules, pods: None });
+            return Ok(Self { traces, paths, devices, gpus: 1, rules, at, pods: None });
         };
-        Self::of_request(traces, paths, &request, config)
+        Self::of_request((traces, paths, at), &request, config)
     }
 
     /// What a submission names; none if it is not about GPUs or names no trace.
@@ -109,8 +113,9 @@ impl Subject {
                         `#XMEM --trace FILE` to the script, or set XMEM_TRACE";
             return Ok(Err(Unchecked { note: Some(note.to_owned()), rules }));
         }
+        let at = script.at;
         // The rules of its partitions, also if its GPU is not known.
-        let subject = Self::of_request(traces, Paths::Literal, &request, config);
+        let subject = Self::of_request((traces, Paths::Literal, at), &request, config);
         Ok(subject.map_err(|error| Unchecked::by(&error, rules)))
     }
 
@@ -125,13 +130,13 @@ impl Subject {
             devices: pods.placement.devices.clone(),
             gpus: pods.placement.count,
             rules: pods.rules.clone(),
+            at: args.at.clone(),
             pods: Some(pods),
         })
     }
 
     fn of_request(
-        traces: Vec<PathBuf>,
-        paths: Paths,
+        (traces, paths, at): (Vec<PathBuf>, Paths, Option<LawValue>),
         request: &JobRequest,
         config: &Config,
     ) -> Result<Self, CliError> {
@@ -141,7 +146,7 @@ impl Subject {
             site: config.site_file.clone(),
         })?;
         let devices = found.devices.into_iter().cloned().collect();
-        Ok(Self { traces, paths, devices, gpus: found.count, rules, pods: None })
+        Ok(Self { traces, paths, devices, gpus: found.count, rules, at, pods: None })
     }
 }
 

@@ -15,7 +15,7 @@ use xmem_studies::fit::Range;
 
 /// The options that `-h` shows.
 pub(crate) const SHORT_HELP: &[&str] =
-    &["command", "device", "range", "allow", "measures", "budget", "format", "output"];
+    &["command", "device", "set", "range", "allow", "measures", "budget", "format", "output"];
 
 #[derive(Debug, Args)]
 #[command(
@@ -27,6 +27,7 @@ pub(crate) const SHORT_HELP: &[&str] =
         Examples:\n  \
         xmem fit -d rtx4090-24g -- python train.py\n  \
         xmem fit -d rtx4090-24g -- python train.py --batch-size {batch=8}\n  \
+        xmem fit -d t4-16g --set dataloader.batch_size={batch=8} -- python train.py\n  \
         xmem fit -d t4-16g --allow rounding --range seq=128..8192 -- python train.py --seq-len {seq=512}\n\n\
         Exit code: 0 the job fits as it is, 1 it does not (whatever is suggested), 2 usage error, 3 it could not\n\
         be recorded, 4 its recording is incomplete."
@@ -38,6 +39,9 @@ pub(crate) struct FitArgs {
     /// GPU on which the job is to fit; `xmem devices` lists the names. Repeatable: one answer for each
     #[arg(short, long, value_name = "NAME", required = true)]
     pub(crate) device: Vec<String>,
+    /// Vary the batch size of the script's DataLoaders, for a script without an option for it: {NAME=VALUE} is the number
+    #[arg(long, value_name = "dataloader.batch_size={NAME=VALUE}")]
+    pub(crate) set: Option<String>,
     /// Values of the number in the command, for example batch=1..512; without it, 1 to 4096
     #[arg(long, value_name = "NAME=LOW..HIGH", value_parser = named_range)]
     pub(crate) range: Option<NamedRange>,
@@ -76,6 +80,10 @@ pub(crate) struct FitArgs {
     /// Write a Python file that applies what is suggested to a script, on any GPU and without xmem
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) write: Option<PathBuf>,
+    /// Write what the job needs with each value of the number to this file, for xmem check FILE --at NAME=VALUE; values
+    /// from the least to the greatest of --range, or to the first that does not fit
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) law: Option<PathBuf>,
     /// Let the script write to this file or folder, or to `all`; else its writes are kept out of your files
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) let_write: Vec<PathBuf>,

@@ -11,8 +11,8 @@ use xmem_studies::fit;
 const FURTHER: [(&str, &str); 2] =
     [("checkpointing", "checkpointing=2"), ("micro-batches", "micro-batches=4")];
 
-/// Measures that take minutes to record, or whose effect is seldom one on memory: tried where they are named.
-const NAMED_ONLY: [&str; 1] = ["compile"];
+/// Measures that take minutes to record, or that are a number of their own: tried where they are named.
+const NAMED_ONLY: [&str; 2] = ["compile", "batch-size"];
 
 /// All changes that the arguments allow, those first that change least in the numbers of the job.
 pub(super) fn of(args: &FitArgs) -> Vec<Change> {

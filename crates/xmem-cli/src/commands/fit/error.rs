@@ -24,6 +24,21 @@ failures! {
         #[error("the value of `{name}`, {value}, is not in its range")]
         #[diagnostic(help("--range {name}=LOW..HIGH gives other values"))]
         OutOfRange { name: String, value: u64 } => Usage,
+        #[error("--law needs a number in the command")]
+        #[diagnostic(help("write {{batch=8}} where the command has the number, for example --batch-size {{batch=8}}"))]
+        LawWithoutNumber => Usage,
+        #[error("--law is for one device, and there are {count}")]
+        #[diagnostic(help("run the command once for each device, with a file for each"))]
+        LawOfSeveral { count: usize } => Usage,
+        #[error("`{given}` is not a setting that can be varied")]
+        #[diagnostic(help("write --set dataloader.batch_size={{batch=8}}, with the batch size of the job as it is"))]
+        Setting { given: String } => Usage,
+        #[error("the batch size cannot be set: {reason}")]
+        #[diagnostic(help("if the script has an option for it, write {{{name}=8}} there"))]
+        NotSet { name: String, reason: String } => Unreadable,
+        #[error("--set and the command have a number each")]
+        #[diagnostic(help("write one of them as a number: one at a time is varied"))]
+        SetAndNumber => Usage,
         #[error("cannot make a folder for the recordings")]
         #[diagnostic(help("check TMPDIR and the space of its file system"))]
         TemporaryFolder { source: FolderError } => Unreadable,

@@ -9,16 +9,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
-use xmem::predict::{CapacitySearch, CoveredExtent};
+use xmem::predict::{CapacitySearch, CoveredExtent, Prediction};
 use xmem::types::IterationId;
-use xmem::{
-    Answer, Bytes, Device, Estimate, EstimateBuilder, Iterations, Job, PredictedJob, ReadOptions,
+use xmem::{Answer, Bytes, Device, Estimate, EstimateBuilder, Job, PredictedJob, ReadOptions};
+use xmem_cudnn::Cudnn;
+use xmem_recorder::{
+    AppliedMeasure, Capacity, CutShort, Measure, RecordError, Recorded, Request, RestEnd,
 };
-use xmem_recorder::{AppliedMeasure, Capacity, CutShort, RecordError, Recorded, Request, RestEnd};
 use xmem_studies::fit::{self, Figures, Recorder, Variant, step_time};
+use xmem_studies::law::RecordedPart;
 
 /// The time that a recording has at least, when the time of all is nearly up.
 const LEAST_TIME: Duration = Duration::from_secs(60);
+
+/// Why a recording does not count: a measure was not applied.
+pub(super) const NOT_APPLICABLE: &str = "not applicable: ";
+
+/// Peaks that differ by less are the same: a page of the device.
+const NOTEWORTHY: Bytes = Bytes::mib(2);
 
 /// Lines of what a script printed that are shown where its recording failed.
 const PRINTED_LINES: usize = 15;
@@ -33,6 +41,8 @@ pub(super) struct Maker<'a> {
     pub(super) folder: &'a Path,
     /// The iterations that a job must run through.
     pub(super) iterations: usize,
+    /// Whether what comes after them counts, whatever it needs.
+    pub(super) whole: bool,
     /// When recordings are stopped; none for that of the job as it is.
     pub(super) until: Option<Instant>,
 }
@@ -53,15 +63,29 @@ pub(super) struct Recordings<'a> {
     pub(super) confirmed: BTreeMap<Variant, bool>,
     /// Where changes were applied, in words.
     pub(super) places: BTreeMap<usize, String>,
+    /// What counts of the recordings.
+    pub(super) part: RecordedPart,
+    /// Those that were read for a law.
+    pub(super) read: BTreeMap<Variant, Job>,
+    /// The library that the job's convolutions ran with, if it has any.
+    pub(super) cudnn: Option<Cudnn>,
     pub(super) progress: FitProgress,
     pub(super) count: usize,
+}
+
+/// What a recording says.
+pub(super) struct Read {
+    pub(super) answer: Box<Answer>,
+    pub(super) figures: Figures,
+    /// Whether the script needs more after the iterations that were recorded in full.
+    pub(super) needs_more_later: bool,
 }
 
 /// A recording, and what it says.
 pub(super) struct Made {
     pub(super) recorded: Result<Recorded, RecordError>,
     /// Of a complete recording without a limit to memory.
-    pub(super) answer: Option<Result<(Box<Answer>, Figures), String>>,
+    pub(super) answer: Option<Result<Read, String>>,
     pub(super) printed: PathBuf,
     took: Duration,
 }
@@ -104,8 +128,12 @@ impl Maker<'_> {
         let printed = self.folder.join(format!("{name}.log"));
         let request = Request {
             command: (command.next().unwrap_or_default(), command.collect()),
-            output: self.folder.join(format!("{name}.json.zst")),
-            measures: changes().filter_map(Change::measure).cloned().collect(),
+            output: self.trace(&name),
+            measures: self
+                .setting(variant.value)
+                .into_iter()
+                .chain(changes().filter_map(Change::measure).cloned())
+                .collect(),
             variables: changes().flat_map(Change::variables).collect(),
             printed: Some(printed.clone()),
             capacity,
@@ -126,34 +154,42 @@ impl Maker<'_> {
         Made { recorded, answer, printed, took: started.elapsed() }
     }
 
-    fn figures(&self, trace: &Path) -> Result<(Box<Answer>, Figures), String> {
+    fn figures(&self, trace: &Path) -> Result<Read, String> {
         let job = Job::from_path(trace, &ReadOptions::default()).map_err(|e| e.to_string())?;
         let estimate = self.estimate().build();
         let predicted = estimate.predict(&job).map_err(|error| error.to_string())?;
         let answer = predicted.answer();
-        let needs = needs(&predicted, &answer, self.iterations.min(all_iterations(&answer)));
-        let pinned = answer.budget.host().pinned.unwrap_or(Bytes::ZERO);
+        let iterations = self.iterations.min(all_iterations(&answer));
+        let part = of_iterations(predicted.prediction()).filter(|_| !self.whole);
+        let (needs, ample) = match &part {
+            Some(part) => {
+                let ample = part.ample_outline().reserved + part.device().taken;
+                (least(part, iterations), ample)
+            }
+            None => (needs(&predicted, &answer, iterations), answer.need.ample),
+        };
+        let (memory, pinned) = (answer.device().memory, answer.budget.host().pinned);
         let figures = Figures {
             needs,
-            fits: needs <= answer.device().memory,
-            has_room: answer.need.ample <= answer.device().memory,
-            step: step_time(job.profile(), self.device, pinned),
+            fits: needs <= memory,
+            has_room: ample <= memory,
+            step: step_time(job.profile(), self.device, pinned.unwrap_or(Bytes::ZERO)),
         };
-        Ok((Box::new(answer), figures))
+        let needs_more_later = part.is_none() && has_rest(predicted.prediction());
+        Ok(Read { answer: Box::new(answer), figures, needs_more_later })
     }
 
-    /// The least memory of a device for the iterations that were recorded in full, where a recording goes on after them.
-    pub(super) fn needs_in_iterations(&self, trace: &Path) -> Option<Bytes> {
-        let job = Job::from_path(trace, &ReadOptions::default()).ok()?;
-        let count = job.profile().iterations.len() as u32;
-        let chosen = Iterations::new(IterationId(0), IterationId(count))?;
-        let estimate = self.estimate().iterations(chosen).build();
-        let predicted = estimate.predict(&job).ok()?;
-        Some(needs(&predicted, &predicted.answer(), self.iterations))
-    }
-
-    fn estimate(&self) -> EstimateBuilder {
+    pub(super) fn estimate(&self) -> EstimateBuilder {
         Estimate::builder(self.device.clone()).capacity_search(CapacitySearch::Run)
+    }
+
+    /// The file of the recording of a variant.
+    pub(super) fn trace_of(&self, variant: &Variant) -> PathBuf {
+        self.trace(&self.file_name(variant, Capacity::Unlimited))
+    }
+
+    fn trace(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.json.zst"))
     }
 
     fn file_name(&self, variant: &Variant, capacity: Capacity) -> String {
@@ -178,18 +214,24 @@ impl Maker<'_> {
         if let Some(reason) = &recorded.cut_short {
             return Err(why(reason, &made.printed));
         }
-        for &at in &variant.measures {
-            let Some(measure) = self.changes[at].measure() else { continue };
+        let setting = self.setting(variant.value);
+        let changes = variant.measures.iter().filter_map(|&at| self.changes[at].measure());
+        for measure in setting.iter().chain(changes) {
             match applied(measure.name(), &recorded.measures) {
                 Some(applied) if applied.places > 0 => {}
-                Some(applied) => return Err(format!("not applicable: {}", applied.text)),
-                None => return Err("not applicable: there is nothing that it changes".to_owned()),
+                Some(applied) => return Err(format!("{NOT_APPLICABLE}{}", applied.text)),
+                None => return Err(format!("{NOT_APPLICABLE}there is nothing that it changes")),
             }
         }
         match &made.answer {
-            Some(answer) => answer.as_ref().map(|(_, figures)| *figures).map_err(Clone::clone),
+            Some(read) => read.as_ref().map(|read| read.figures).map_err(Clone::clone),
             None => Err("its recording was not read".to_owned()),
         }
+    }
+
+    /// The measure that sets a value.
+    fn setting(&self, value: Option<u64>) -> Option<Measure> {
+        self.template.setting(value)?.parse().ok()
     }
 
     /// A variant in words.
@@ -266,6 +308,13 @@ impl Recorder for Recordings<'_> {
         Some(runs)
     }
 
+    fn expect(&mut self, measures: &[usize], low: u64, high: u64) -> Option<u64> {
+        self.read(measures);
+        let source = self.cudnn.as_ref().map(|library| (library as _, self.maker.device));
+        let room = self.maker.device.memory;
+        self.with_law(measures, |law| law.last_within(room, (low, high), source)).ok()
+    }
+
     fn has_time(&self) -> bool {
         Instant::now() < self.until
     }
@@ -273,6 +322,28 @@ impl Recorder for Recordings<'_> {
     fn side_by_side(&self) -> usize {
         self.side_by_side
     }
+}
+
+fn has_rest(job: &Prediction<'_>) -> bool {
+    job.recorded_requests().len() < job.requests().len()
+}
+
+/// The iterations that were recorded in full, where a recording goes on after them; none if what comes after them has a higher
+/// peak. There, other plans of convolutions are not known, so that less memory only seems not to be enough.
+fn of_iterations<'j>(whole: &Prediction<'j>) -> Option<Prediction<'j>> {
+    let part = has_rest(whole).then(|| whole.without_rest())?;
+    let (of_whole, of_part) = (whole.ample_outline(), part.ample_outline());
+    let is_higher = |whole: Bytes, part: Bytes| whole > part + NOTEWORTHY;
+    let is_later = is_higher(of_whole.allocated, of_part.allocated)
+        || is_higher(of_whole.reserved, of_part.reserved);
+    (!is_later).then_some(part)
+}
+
+/// The least memory of a device with which the requests of a job can be served, and `iterations` like those that were recorded.
+fn least(job: &Prediction<'_>, iterations: usize) -> Bytes {
+    let whole = IterationId(0)..IterationId::new(job.iteration_starts().len());
+    let recorded = job.min_capacity(&whole);
+    job.steady_run(iterations).map_or(recorded, |run| recorded.max(run.min_capacity()))
 }
 
 /// The least memory of a device with which a job runs for `iterations`. With less, later iterations may fail although the recorded

@@ -3,11 +3,15 @@
 use super::args::{FitArgs, FitFormat};
 use super::candidates;
 use super::error::FitFailure;
+use super::law;
 use super::progress::FitProgress;
-use super::recordings::{Made, Maker, Recordings, all_iterations, last_lines};
+use super::recordings::{
+    Made, Maker, NOT_APPLICABLE, Read, Recordings, all_iterations, last_lines,
+};
 use super::template::Template;
 use crate::commands::Outcome;
 use crate::commands::profile::{check_command, print_cut_short, writable};
+use crate::cudnn::settings_of_environment;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::global::{Global, Verbosity};
@@ -30,6 +34,7 @@ use xmem_studies::fit::{
     FitAnswer, LargestWith, Proof, Range, Recorder as _, Tried, Variant, VariedOption, largest,
     measures,
 };
+use xmem_studies::law::RecordedPart;
 use xmem_tempfiles::PrivateFolder;
 
 /// The values of a number without `--range`.
@@ -47,11 +52,17 @@ const BELOW: Bytes = Bytes::mib(2);
 
 /// Runs the command.
 pub(crate) fn run(args: &FitArgs, global: &Global) -> Outcome {
-    let template = Template::parse(&args.command)?;
+    let mut template = Template::parse(&args.command)?;
+    if let Some(text) = &args.set {
+        template.set(text)?;
+    }
     let devices: Vec<&Device> =
         args.device.iter().map(|name| xmem::find(name)).collect::<Result<_, _>>()?;
     check_command(&args.device[0], &template.with(template.value))?;
     let range = range(args, &template)?;
+    if args.law.is_some() {
+        law::check(&template, devices.len())?;
+    }
     let temporary = match &args.keep {
         Some(path) => {
             std::fs::create_dir_all(path)
@@ -82,6 +93,9 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Outcome {
     print(args, global, &answers)?;
     if let Some(file) = &args.write {
         write_wrapper(file, &answers[0], &candidates::of(args), global)?;
+    }
+    if let Some(file) = &args.law {
+        write_law(file, &answers[0], global)?;
     }
     let fits = answers.iter().all(FitAnswer::fits);
     Ok(if fits { Exit::Fits } else { Exit::DoesNotFit })
@@ -126,11 +140,28 @@ fn write_wrapper(
         return Ok(());
     };
     let chosen = || tried.measures.iter().map(|&at| &changes[at]);
-    let measures: Vec<Measure> = chosen().filter_map(Change::measure).cloned().collect();
+    let setting = answer.option.as_ref().and_then(|option| option.setting.as_deref());
+    let setting = setting.and_then(|setting| setting.parse().ok());
+    let measures: Vec<Measure> =
+        setting.into_iter().chain(chosen().filter_map(Change::measure).cloned()).collect();
     let variables: Vec<(String, String)> = chosen().flat_map(Change::variables).collect();
     output::write(wrapper(&measures, &variables).as_bytes(), Some(file))?;
     let how = format!("python {} in place of python", shown(file));
     note(&format!("{} applies what is suggested: {how}", shown(file)), global.verbosity());
+    Ok(())
+}
+
+/// Writes the law, and says how to ask it.
+fn write_law(file: &Path, answer: &FitAnswer, global: &Global) -> Result<(), CliError> {
+    let Some(law) = &answer.law else {
+        let text = format!("note: there is no law: {} is not written", shown(file));
+        note(&text, global.verbosity());
+        return Ok(());
+    };
+    output::write(json::line(&json::LawDocument::new(law)).as_bytes(), Some(file))?;
+    let (name, last) = (&law.subject.name, law.recorded.last().copied().unwrap_or_default());
+    let ask = format!("xmem check {} --at {name}={last}", shown(file));
+    note(&format!("{} says what each value needs: {ask}", shown(file)), global.verbosity());
     Ok(())
 }
 
@@ -167,6 +198,7 @@ fn of_device(
             device,
             folder,
             iterations: STEADY_ITERATIONS,
+            whole: false,
             until: None,
         },
         side_by_side,
@@ -177,6 +209,9 @@ fn of_device(
         known: BTreeMap::new(),
         confirmed: BTreeMap::new(),
         places: BTreeMap::new(),
+        part: RecordedPart::Iterations,
+        read: BTreeMap::new(),
+        cudnn: None,
         progress: FitProgress::new(global.verbosity(), side_by_side),
         count: 0,
     };
@@ -188,21 +223,26 @@ fn of_device(
     recordings.progress.begin(&[recordings.maker.in_words(&base_variant)]);
     let made = recordings.maker.make(&base_variant, Capacity::Unlimited, Some(args.time));
     let result = recordings.keep(&base_variant, &made);
-    let (recorded, answer, figures) = match base(made, result)? {
+    let (recorded, read) = match base(made, result, template)? {
         Ok(base) => base,
         Err(exit) => return Ok(Err(exit)),
     };
-    recordings.maker.iterations = STEADY_ITERATIONS.min(all_iterations(&answer));
+    recordings.maker.iterations = STEADY_ITERATIONS.min(all_iterations(&read.answer));
     recordings.maker.until = Some(recordings.until);
+    if recorded.has_convolutions {
+        recordings.cudnn =
+            settings_of_environment().library_of_recording(recorded.cudnn.as_deref());
+    }
     let end = recorded.rest.as_ref().map(|rest| &rest.end);
     recordings.fails_anyway = matches!(end, Some(RestEnd::Exception(_)));
-    // What the script needs later decides: all are recorded for as long.
-    let in_iterations = match answer.memory.coverage.later_steps {
-        0 => None,
-        _ => recordings.maker.needs_in_iterations(recorded.destination.path()),
-    };
-    let is_later = in_iterations.is_some_and(|needs| needs + BELOW <= figures.needs);
-    recordings.rest = is_later.then_some(args.time);
+    // If the script needs more later, all are recorded for as long.
+    let is_later = read.needs_more_later;
+    if is_later {
+        recordings.rest = Some(args.time);
+        recordings.part = RecordedPart::Whole;
+        recordings.maker.whole = true;
+    }
+    let Read { answer, figures, .. } = read;
     let mut found = FitAnswer::new(
         template.words(value),
         answer.device().clone(),
@@ -212,6 +252,7 @@ fn of_device(
     found.option = template.name.clone().zip(value).map(|(name, first)| VariedOption {
         name,
         value: template.value.map(|_| first),
+        setting: template.setting(Some(first)),
         range,
     });
     notes(&mut found, &recorded, &answer, is_later);
@@ -235,6 +276,10 @@ fn of_device(
     for measures in varied(&found) {
         search(&mut recordings, measures, &mut found);
     }
+    if args.law.is_some() {
+        let limit = args.range.as_ref().map(|given| given.range.high);
+        law::add(&mut found, &mut recordings, (range.low, limit));
+    }
     if !recordings.has_time() {
         let text = format!("the time of --budget was up after {} recordings", recordings.count);
         found.notes.push(text);
@@ -248,10 +293,14 @@ fn of_device(
 }
 
 /// The recording of the job as it is, and what it says.
-type Base = (Recorded, Box<xmem::Answer>, xmem_studies::fit::Figures);
+type Base = (Recorded, Read);
 
 /// The recording of the job as it is; the exit code if it is incomplete.
-fn base(made: Made, result: xmem_studies::fit::Recorded) -> Result<Result<Base, Exit>, CliError> {
+fn base(
+    made: Made,
+    result: xmem_studies::fit::Recorded,
+    template: &Template,
+) -> Result<Result<Base, Exit>, CliError> {
     let tell = |printed: &Path| {
         let lines = last_lines(printed);
         if !lines.is_empty() {
@@ -277,8 +326,15 @@ fn base(made: Made, result: xmem_studies::fit::Recorded) -> Result<Result<Base, 
         }));
     }
     match (made.answer, result) {
-        (Some(Ok((answer, _))), Ok(figures)) => Ok(Ok((recorded, answer, figures))),
-        (_, Err(reason)) => Err(FitFailure::Base { reason }.into()),
+        (Some(Ok(read)), Ok(_)) => Ok(Ok((recorded, read))),
+        (_, Err(reason)) => Err(match (template.measure, reason.strip_prefix(NOT_APPLICABLE)) {
+            (Some(_), Some(reason)) => {
+                let name = template.name.clone().unwrap_or_default();
+                FitFailure::NotSet { name, reason: reason.to_owned() }
+            }
+            _ => FitFailure::Base { reason },
+        }
+        .into()),
         (_, Ok(_)) => Err(FitFailure::Base { reason: "no answer".to_owned() }.into()),
     }
 }

@@ -11,7 +11,12 @@ pub(super) struct Template {
     pub(super) name: Option<String>,
     /// The value in the job as it is, if one of them says so.
     pub(super) value: Option<u64>,
+    /// The measure that sets the value, where the command has no option for it.
+    pub(super) measure: Option<&'static str>,
 }
+
+/// What `--set` can vary, and the measure that does it.
+const SETTINGS: [(&str, &str); 1] = [("dataloader.batch_size", "batch-size")];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Word {
@@ -23,7 +28,7 @@ enum Word {
 impl Template {
     /// Reads the words of a command.
     pub(super) fn parse(words: &[OsString]) -> Result<Self, FitFailure> {
-        let mut template = Self { words: Vec::new(), name: None, value: None };
+        let mut template = Self { words: Vec::new(), name: None, value: None, measure: None };
         for word in words {
             let parts = word.to_str().map(|text| template.parts(text)).transpose()?;
             template.words.push(match parts {
@@ -32,6 +37,28 @@ impl Template {
             });
         }
         Ok(template)
+    }
+
+    /// Adds what `--set` says.
+    pub(super) fn set(&mut self, text: &str) -> Result<(), FitFailure> {
+        let unknown = || FitFailure::Setting { given: text.to_owned() };
+        let (key, number) = text.split_once('=').ok_or_else(unknown)?;
+        let found = SETTINGS.iter().find(|(name, _)| *name == key.trim()).ok_or_else(unknown)?;
+        let (name, value, length) = placeholder(number.trim()).ok_or_else(unknown)?;
+        if length != number.trim().len() {
+            return Err(unknown());
+        }
+        if self.name.is_some() {
+            return Err(FitFailure::SetAndNumber);
+        }
+        self.note(name, value)?;
+        self.measure = Some(found.1);
+        Ok(())
+    }
+
+    /// The measure that sets a value, as on the command line.
+    pub(super) fn setting(&self, value: Option<u64>) -> Option<String> {
+        Some(format!("{}={}", self.measure?, value?))
     }
 
     /// The text around the placeholders of a word.
@@ -104,7 +131,7 @@ fn quoted(word: &str) -> String {
 /// The name, the value and the length of a placeholder at the beginning of a text; none if there is none, as in `{"a": 1}`.
 fn placeholder(text: &str) -> Option<(&str, Option<u64>, usize)> {
     let end = text.find('}')?;
-    let inside = &text[1..end];
+    let inside = text[..end].strip_prefix('{')?;
     let (name, value) = match inside.split_once('=') {
         Some((name, value)) => (name, Some(value.parse::<u64>().ok().filter(|value| *value > 0)?)),
         None => (inside, None),
@@ -139,6 +166,27 @@ mod tests {
                 assert_eq!(template.with(None)[1], word);
             }
         }
+    }
+
+    #[test]
+    fn a_setting_is_varied_by_a_measure() {
+        let mut template = parsed(&["python", "t.py"]).expect("a command");
+        template.set("dataloader.batch_size={batch=8}").expect("a setting");
+        assert_eq!((template.name.as_deref(), template.value), (Some("batch"), Some(8)));
+        assert_eq!(template.setting(Some(16)).as_deref(), Some("batch-size=16"));
+        assert_eq!(template.words(Some(16)), "python t.py");
+        for text in [
+            "dataloader.batch_size",
+            "lr={a}",
+            "dataloader.batch_size=8",
+            "dataloader.batch_size={b}x",
+        ] {
+            parsed(&["python"]).expect("a command").set(text).expect_err(text);
+        }
+        parsed(&["{batch=8}"])
+            .expect("a number")
+            .set("dataloader.batch_size={b}")
+            .expect_err("two");
     }
 
     #[test]

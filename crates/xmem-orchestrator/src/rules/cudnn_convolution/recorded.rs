@@ -6,6 +6,7 @@ use crate::block_size::rounded;
 use crate::schedule::{Origin, Schedule};
 use crate::target::Target;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 use xmem_analyzer::{Block, Profile};
 use xmem_convolutions::{ConvolutionAnswers, ConvolutionQuestion};
 use xmem_types::{BlockId, Bytes, Diagnostics, FallbackId, Fallbacks, OpId, Severity};
@@ -17,6 +18,8 @@ const LARGE: Bytes = Bytes::mib(16);
 #[derive(Debug, Default)]
 pub(crate) struct RecordedPlans {
     pub(crate) fallbacks: Fallbacks,
+    /// The convolutions whose workspaces they are, but for those in which plans are tried.
+    pub(crate) workspaces: BTreeMap<BlockId, ConvolutionQuestion>,
     /// Workspaces that have such sizes.
     pub(crate) known: u64,
     /// Workspaces that no answer names, which are taken for those of the convolutions of their calls.
@@ -130,6 +133,7 @@ pub(crate) fn plans(
             let list = lists.entry((thread, question));
             let list = *list.or_insert_with(|| found.fallbacks.add(sizes()));
             found.fallbacks.assign(block, list);
+            found.workspaces.insert(block, question);
         }
         // Where all are known, what is left are copies of operands.
         let left = blocks.iter().map(|&(_, size)| size).max();

@@ -16,6 +16,7 @@ Each module of this package is one measure, which patches PyTorch before the scr
     adafactor               Adafactor in place of Adam
     adam8bit                Adam with 8-bit state
     micro-batches           batches in parts, with accumulated gradients
+    batch-size              DataLoaders with another batch size
     lora                    low-rank adapters in place of all parameters
     compile                 torch.compile
 
@@ -41,6 +42,7 @@ NAMES = (
     "adafactor",
     "adam8bit",
     "micro-batches",
+    "batch-size",
     "lora",
     "compile",
 )

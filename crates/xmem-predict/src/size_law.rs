@@ -1,26 +1,41 @@
-//! The size of a block as a function of the length of its iteration.
+//! The size of a block as a function of a number: the length of its iteration, or the value of an option of the script.
 
 use std::collections::BTreeMap;
 use xmem_types::Bytes;
 
-/// The relative error up to which a recorded size follows a law.
-const TOLERANCE: f64 = 0.002;
+/// How near a recorded size must be to what a law says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Closeness {
+    /// The share of the size by which it may be off.
+    share: f64,
+    /// The bytes by which it may be off.
+    bytes: f64,
+}
 
-/// The difference that does not matter: PyTorch's allocator rounds requests up to multiples of it
-/// (`kMinBlockSize` in `c10/core/AllocatorConfig.h`).
-const GRAIN: f64 = 512.0;
+impl Closeness {
+    /// To the byte: sizes are sums of products of extents.
+    pub const EXACT: Self = Self { share: 0.0, bytes: 0.5 };
+
+    /// Lengths are padded and rounded, and PyTorch's allocator rounds requests up to multiples of 512 bytes
+    /// (`kMinBlockSize` in `c10/core/AllocatorConfig.h`), so that such a difference does not matter.
+    pub const ROUNDED: Self = Self { share: 0.002, bytes: 512.0 };
+
+    fn holds(self, value: f64, recorded: f64) -> bool {
+        (value - recorded).abs() <= self.bytes.max(self.share * recorded)
+    }
+}
 
 /// The size of a block by length.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Law {
+pub struct SizeLaw {
     kind: LawKind,
     /// Recorded sizes by length, at least one.
     points: Vec<(u64, u64)>,
 }
 
-/// The kind of a [`Law`].
+/// The kind of a [`SizeLaw`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum LawKind {
+pub enum LawKind {
     /// The same size at all lengths.
     Constant,
     /// An affine function through the shortest and the longest recorded length.
@@ -33,14 +48,17 @@ pub(super) enum LawKind {
     Interpolated,
 }
 
-impl Law {
+impl SizeLaw {
     /// The simplest law that the recorded sizes follow: constant, affine, the square of the length, a
     /// polynomial of the second degree, and else straight lines between them. Two lengths decide between an
     /// affine law and a square: a size that grows exactly as the square does is one.
     ///
+    /// Of a polynomial of the second degree, all recorded sizes must be as near as `closeness` says.
+    ///
     /// # Panics
     /// If there are no observations.
-    pub(super) fn fit(observed: &[(u64, Bytes)]) -> Self {
+    #[must_use]
+    pub fn fit(observed: &[(u64, Bytes)], closeness: Closeness) -> Self {
         assert!(!observed.is_empty(), "a law has observations");
         // The last iteration of a length counts: the first one of a job is not like the others.
         let by_length: BTreeMap<u64, u64> = observed.iter().map(|(l, s)| (*l, s.get())).collect();
@@ -56,17 +74,26 @@ impl Law {
         let quadratic = through_three(&points).map(LawKind::Quadratic);
         let kinds = [Some(simple), quadratic, Some(LawKind::Interpolated)];
         let laws = kinds.into_iter().flatten().map(|kind| Self { kind, points: points.clone() });
-        let follows = |law: &Self| points.iter().all(|&(l, s)| is_close(law.value(l), s as f64));
+        let follows =
+            |law: &Self| points.iter().all(|&(l, s)| closeness.holds(law.value(l), s as f64));
         laws.into_iter().find(follows).expect("straight lines pass through all points")
     }
 
     /// The kind.
-    pub(super) const fn kind(&self) -> LawKind {
+    #[must_use]
+    pub const fn kind(&self) -> LawKind {
         self.kind
     }
 
+    /// Returns whether the size at a length was recorded.
+    #[must_use]
+    pub fn is_recorded(&self, length: u64) -> bool {
+        self.points.binary_search_by_key(&length, |point| point.0).is_ok()
+    }
+
     /// The size at a length.
-    pub(super) fn size(&self, length: u64) -> Bytes {
+    #[must_use]
+    pub fn size(&self, length: u64) -> Bytes {
         if let Ok(at) = self.points.binary_search_by_key(&length, |point| point.0) {
             return Bytes(self.points[at].1);
         }
@@ -114,16 +141,17 @@ fn through_three(points: &[(u64, u64)]) -> Option<[f64; 3]> {
     Some([u - b * x - c * x * x, b, c])
 }
 
-fn is_close(value: f64, recorded: f64) -> bool {
-    (value - recorded).abs() <= GRAIN.max(TOLERANCE * recorded)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn law(points: &[(u64, u64)]) -> Law {
-        Law::fit(&points.iter().map(|&(l, s)| (l, Bytes(s))).collect::<Vec<_>>())
+    fn law_within(points: &[(u64, u64)], closeness: Closeness) -> SizeLaw {
+        let points: Vec<_> = points.iter().map(|&(l, s)| (l, Bytes(s))).collect();
+        SizeLaw::fit(&points, closeness)
+    }
+
+    fn law(points: &[(u64, u64)]) -> SizeLaw {
+        law_within(points, Closeness::ROUNDED)
     }
 
     #[test]
@@ -157,6 +185,20 @@ mod tests {
             law(&[(64, 1 << 20), (96, 1 << 20), (128, 1 << 20), (160, 2 << 20), (192, 2 << 20)]);
         assert_eq!(law.kind(), LawKind::Interpolated);
         assert_eq!((law.size(100), law.size(144)), (Bytes::mib(1), Bytes(3 << 19)));
+    }
+
+    #[test]
+    fn a_size_that_is_a_byte_off_follows_no_exact_law() {
+        let points = [(8, 8000), (16, 16_001), (32, 32_000), (64, 64_000)];
+        assert_eq!(law(&points).kind(), LawKind::Affine);
+        let exact = law_within(&points, Closeness::EXACT);
+        assert_eq!((exact.kind(), exact.size(48)), (LawKind::Interpolated, Bytes(48_000)));
+        let large: Vec<_> = (1..6).map(|b| (b * 7, 123_457 + b * 7 * 1_234_567_891)).collect();
+        let exact = law_within(&large, Closeness::EXACT);
+        assert_eq!(
+            (exact.kind(), exact.size(9)),
+            (LawKind::Affine, Bytes(123_457 + 9 * 1_234_567_891))
+        );
     }
 
     #[test]
