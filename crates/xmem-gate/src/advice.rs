@@ -2,7 +2,7 @@
 
 use crate::check::{Outcome, Question, certainly_fits};
 use xmem::orchestrator::{OptimizerImpl, ZeroGradPlace};
-use xmem::predict::{AllocatorSettings, CapacitySearch};
+use xmem::predict::CapacitySearch;
 use xmem::{Bytes, Device, EstimateBuilder, EstimateError, Job};
 
 /// A change of the request or of the job.
@@ -17,6 +17,15 @@ pub enum Change {
     Optimizer(OptimizerImpl),
     /// Gradients are cleared earlier.
     ZeroGrad(ZeroGradPlace),
+    /// Several of the last three, of different kinds.
+    Together(Vec<Self>),
+}
+
+impl Change {
+    /// Changes of one kind do not go together.
+    fn kind(&self) -> std::mem::Discriminant<Self> {
+        std::mem::discriminant(self)
+    }
 }
 
 /// A change that was replayed.
@@ -40,8 +49,8 @@ const OPTIONS: [(&str, &str); 3] = [
 /// The least saving that is worth a line, in thousandths of the need.
 const WORTHWHILE: u64 = 10;
 
-/// The changes that help: those that alone make the job fit, and where there is none, those that save
-/// most. The device comes first.
+/// The changes that help: those that alone make the job fit; where there is none, as few as do so together; and where there are none,
+/// those that save most. The device comes first.
 pub(crate) fn advise(
     job: &Job,
     question: &Question<'_>,
@@ -55,12 +64,37 @@ pub(crate) fn advise(
         found.retain(|advice| advice.fits);
     } else {
         found.sort_by_key(|advice| advice.need);
-        found.truncate(2);
+        match together(&found, |change| replayed(job, question, outcome, change)) {
+            Some(advice) => found = vec![advice],
+            None => found.truncate(2),
+        }
     }
     if let Some(device) = larger(job, question, outcome)? {
         found.insert(0, device);
     }
     Ok(found)
+}
+
+/// The fewest changes with which the job fits, each the best of its kind; none if it does not even with all of them. `found` have the
+/// best ones first.
+fn together(found: &[Advice], replayed: impl Fn(Change) -> Option<Advice>) -> Option<Advice> {
+    let mut best: Vec<&Change> = Vec::new();
+    for Advice { change, .. } in found {
+        if best.iter().all(|other| other.kind() != change.kind()) {
+            best.push(change);
+        }
+    }
+    if best.len() < 2 {
+        return None;
+    }
+    let fitting = |some: &[&Change]| {
+        let all = some.iter().map(|&change| change.clone()).collect();
+        replayed(Change::Together(all)).filter(|advice| advice.fits)
+    };
+    let all = fitting(&best)?;
+    // Without the one that saves least.
+    let fewer = (2..best.len()).find_map(|count| fitting(&best[..count]));
+    Some(fewer.unwrap_or(all))
 }
 
 fn saves(advice: &Advice, outcome: &Outcome) -> bool {
@@ -88,23 +122,31 @@ fn replayed(
     change: Change,
 ) -> Option<Advice> {
     let usable = question.without_margin(&outcome.device);
-    let builder = changed(question, usable, &change);
+    let builder = changed(question, usable, std::slice::from_ref(&change));
     let answer = builder.capacity_search(CapacitySearch::Run).build().job(job).ok()?;
     let need = answer.memory.min_capacity?;
     Some(Advice { change, need, fits: certainly_fits(&answer) })
 }
 
-fn changed(question: &Question<'_>, device: Device, change: &Change) -> EstimateBuilder {
-    let allocator = question.allocator.clone();
-    match change {
-        Change::Device(device) => question.builder((**device).clone(), allocator),
-        Change::AllocConf(conf) => {
-            let allocator = AllocatorSettings { conf: Some(conf.clone()), ..allocator };
-            question.builder(device, allocator)
+fn changed(question: &Question<'_>, device: Device, changes: &[Change]) -> EstimateBuilder {
+    let changes = match changes {
+        [Change::Together(all)] => all,
+        one => one,
+    };
+    let mut allocator = question.allocator.clone();
+    let mut on = device;
+    for change in changes {
+        match change {
+            Change::Device(other) => on = (**other).clone(),
+            Change::AllocConf(conf) => allocator.conf = Some(conf.clone()),
+            _ => {}
         }
-        Change::Optimizer(kind) => question.builder(device, allocator).optimizer(*kind),
-        Change::ZeroGrad(place) => question.builder(device, allocator).zero_grad(*place),
     }
+    changes.iter().fold(question.builder(on, allocator), |builder, change| match change {
+        Change::Optimizer(kind) => builder.optimizer(*kind),
+        Change::ZeroGrad(place) => builder.zero_grad(*place),
+        _ => builder,
+    })
 }
 
 /// The smallest other device that holds the job: of the site, or of the built-in ones if the site's are
@@ -123,4 +165,40 @@ fn larger(
         need: outcome.need,
         fits: true,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn saves(change: Change, need: u64) -> Advice {
+        Advice { change, need: Bytes(need), fits: false }
+    }
+
+    #[test]
+    fn as_few_changes_as_are_enough_are_taken_together() {
+        let conf = || Change::AllocConf("expandable_segments:True".to_owned());
+        let found = [
+            saves(conf(), 80),
+            saves(Change::AllocConf("max_split_size_mb:128".to_owned()), 85),
+            saves(Change::Optimizer(OptimizerImpl::Fused), 90),
+            saves(Change::ZeroGrad(ZeroGradPlace::IterationStart), 95),
+        ];
+        // What all kinds save adds up: 65 with all three, 70 with two.
+        let replayed = |room: u64| {
+            move |change: Change| {
+                let Change::Together(all) = &change else { return None };
+                let need = if all.len() == 3 { 65 } else { 70 };
+                Some(Advice { change, need: Bytes(need), fits: need <= room })
+            }
+        };
+        let taken = |room| match together(&found, replayed(room))?.change {
+            Change::Together(all) => Some(all),
+            _ => None,
+        };
+        assert_eq!(taken(75), Some(vec![conf(), Change::Optimizer(OptimizerImpl::Fused)]));
+        assert_eq!(taken(66).map(|all| all.len()), Some(3));
+        assert_eq!(taken(60), None);
+        assert_eq!(together(&found[..2], replayed(100)), None, "one kind");
+    }
 }

@@ -57,7 +57,7 @@ pub use resharding::{Resharding, ReshardingError};
 pub use rule::{Rule, RuleEffect};
 pub use rules::cublas_workspace::parse_cublas_workspace_config;
 pub use rules::rules;
-pub use schedule::{BlockPlace, LeftOut, Origin, Schedule, ScheduledBlock};
+pub use schedule::{BlockPlace, LeftOut, Origin, Schedule, ScheduledBlock, WithoutWorkspace};
 pub use target::{
     AttentionKernels, CudnnBenchmark, OptimizerImpl, Target, ZeroGradPlace, requested_optimizer,
 };

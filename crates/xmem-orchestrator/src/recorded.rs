@@ -85,6 +85,7 @@ pub(crate) fn schedule(
             unbounded,
             fallbacks: plans.fallbacks,
             workspaces: plans.workspaces,
+            without_workspace: plans.without_workspace,
             ..schedule
         },
         notes,

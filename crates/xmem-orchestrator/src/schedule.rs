@@ -26,6 +26,9 @@ pub struct Schedule {
     pub fallbacks: Fallbacks,
     /// The convolutions whose workspaces some blocks of a recorded GPU are, where the sizes of their plans are known.
     pub workspaces: BTreeMap<BlockId, ConvolutionQuestion>,
+    /// The convolutions of a recorded GPU whose plans need no workspace, each with the block behind whose allocation one would
+    /// be.
+    pub without_workspace: Vec<WithoutWorkspace>,
     /// Blocks whose size is not known for sure.
     pub uncertain: Vec<UncertainBlock>,
     /// Whether there may be other requests, which no range bounds: those of libraries and kernels of another GPU than the
@@ -39,6 +42,17 @@ pub struct Schedule {
     pub effects: Vec<RuleEffect>,
     /// The recorded blocks that rules left out, in the order of the profile.
     pub left_out: Vec<LeftOut>,
+}
+
+/// A convolution that needs no workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WithoutWorkspace {
+    /// The convolution.
+    pub convolution: ConvolutionQuestion,
+    /// Its operator.
+    pub op: OpId,
+    /// The block behind whose allocation one would be.
+    pub behind: BlockId,
 }
 
 /// A recorded block that is not in the schedule.

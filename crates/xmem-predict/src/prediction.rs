@@ -22,7 +22,7 @@ pub struct Prediction<'j> {
     /// The device with the least memory that it may leave to the allocator, and with the most.
     pub(crate) extremes: [DeviceConfig; 2],
     pub(crate) sections: Sections,
-    iteration_starts: Vec<usize>,
+    pub(crate) iteration_starts: Vec<usize>,
     diagnostics: Diagnostics,
 }
 

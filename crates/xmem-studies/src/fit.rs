@@ -7,11 +7,13 @@
 //! what they cost in time ([`measures()`]).
 
 mod answer;
+mod fewest;
 mod largest;
 mod measures;
 mod step;
 
-pub use answer::{FitAnswer, LargestWith, Measure, Proof, VariedOption};
+pub use answer::{FewestWith, FitAnswer, LargestWith, Measure, Proof, VariedOption};
+pub use fewest::{Fewest, fewest};
 pub use largest::{Largest, Range, largest};
 pub use measures::{Candidate, Ladder, Tried, measures};
 pub use step::step_time;

@@ -96,13 +96,16 @@ impl<'p> JobLaw<'p> {
     ///
     /// # Errors
     /// If there are fewer than two values, or no two recordings are of the same program.
-    pub fn new(
-        predictions: impl IntoIterator<Item = (u64, &'p Prediction<'p>)>,
+    pub fn new<'a>(
+        predictions: impl IntoIterator<Item = (u64, &'a Prediction<'p>)>,
         part: RecordedPart,
         iterations: usize,
-    ) -> Result<Self, LawError> {
+    ) -> Result<Self, LawError>
+    where
+        'p: 'a,
+    {
         let iterations = iterations.min(STEADY_ITERATIONS);
-        let recording = |(value, prediction): (u64, &'p Prediction<'p>)| {
+        let recording = |(value, prediction): (u64, &'a Prediction<'p>)| {
             let mut recording = Recording::new(value, prediction);
             recording.whole =
                 (part == RecordedPart::Whole).then(|| point(value, prediction, iterations));
@@ -319,8 +322,20 @@ fn point(value: u64, job: &Prediction<'_>, iterations: usize) -> LawPoint {
     let ample = job.ample_outline();
     let whole = IterationId(0)..IterationId::new(job.iteration_starts().len());
     let recorded = job.min_capacity(&whole);
-    let steady = job.steady_run(iterations).map(|run| run.min_capacity());
-    let needs = recorded.max(steady.unwrap_or(Bytes::ZERO));
-    let (allocated, reserved) = (ample.allocated, ample.reserved);
-    LawPoint { value, allocated, reserved, needs, range: (needs, needs) }
+    let of = |allocated: Bytes, reserved: Bytes, needs: Bytes| LawPoint {
+        value,
+        allocated,
+        reserved,
+        needs,
+        range: (needs, needs),
+    };
+    let figures = of(ample.allocated, ample.reserved, recorded);
+    // Later iterations may find the cached memory in other pieces.
+    match job.steady_run(iterations) {
+        Ok(steady) => {
+            let ample = steady.ample_outline();
+            figures.or_more(of(ample.allocated, ample.reserved, steady.min_capacity()))
+        }
+        Err(_) => figures,
+    }
 }

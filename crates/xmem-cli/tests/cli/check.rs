@@ -229,7 +229,7 @@ fn the_first_line_is_complete_and_has_at_most_100_columns() {
           fits on t4-16g
           needs 646.00 MiB with fused=True in the optimizer
           needs 678.00 MiB with foreach=False in the optimizer
-          no single change to the job that was replayed makes it fit
+          no change of settings that was replayed makes it fit; `xmem fit` tries changes to the job
     "#]]
     .assert_eq(&check(&["--capacity", "500MiB"]));
 }
@@ -523,7 +523,7 @@ fn every_format_says_the_same() {
         ran.stdout
     };
     expect![[r#"
-        ::error file=train.py,line=36,title=xmem%3A DOES NOT FIT::DOES NOT FIT  needs at least 694.00 MiB of 500.00 MiB: 194.00 MiB too much  a|b%250A.json.zst%0Atakes 700.00 MiB where there is room%0Aruns out of memory at train.py(36): build, before iteration 0, aten::empty%0Afits on rtx3070-8g%0Aneeds 646.00 MiB with fused=True in the optimizer%0Aneeds 678.00 MiB with foreach=False in the optimizer%0Ano single change to the job that was replayed makes it fit
+        ::error file=train.py,line=36,title=xmem%3A DOES NOT FIT::DOES NOT FIT  needs at least 694.00 MiB of 500.00 MiB: 194.00 MiB too much  a|b%250A.json.zst%0Atakes 700.00 MiB where there is room%0Aruns out of memory at train.py(36): build, before iteration 0, aten::empty%0Afits on rtx3070-8g%0Aneeds 646.00 MiB with fused=True in the optimizer%0Aneeds 678.00 MiB with foreach=False in the optimizer%0Ano change of settings that was replayed makes it fit; `xmem fit` tries changes to the job
     "#]]
     .assert_eq(&run("github"));
     expect![[r#"
@@ -538,7 +538,7 @@ fn every_format_says_the_same() {
         - fits on rtx3070-8g
         - needs 646.00 MiB with fused=True in the optimizer
         - needs 678.00 MiB with foreach=False in the optimizer
-        - no single change to the job that was replayed makes it fit
+        - no change of settings that was replayed makes it fit; \`xmem fit\` tries changes to the job
     "#]]
     .assert_eq(&run("markdown"));
     expect![[r#"
@@ -551,7 +551,7 @@ fn every_format_says_the_same() {
         fits on rtx3070-8g
         needs 646.00 MiB with fused=True in the optimizer
         needs 678.00 MiB with foreach=False in the optimizer
-        no single change to the job that was replayed makes it fit</failure>
+        no change of settings that was replayed makes it fit; `xmem fit` tries changes to the job</failure>
             </testcase>
           </testsuite>
         </testsuites>

@@ -42,6 +42,22 @@ fn commands_that_nothing_can_be_looked_for_are_refused_before_anything_runs() {
             "--set and the command have a number each",
         ),
         (
+            &["-d", "t4-16g", "--ranks", "{n}", "--", "torchrun", "{batch}"],
+            "two numbers to vary, `batch` and `n`",
+        ),
+        (
+            &["-d", "t4-16g", "--ranks", "{n", "--", "torchrun", "train.py"],
+            "`{n` is not a number of processes",
+        ),
+        (
+            &["-d", "t4-16g", "--ranks", "6", "--nodes", "4", "--", "torchrun", "train.py"],
+            "6 processes cannot be spread evenly over 4 machines",
+        ),
+        (
+            &["-d", "t4-16g", "--ranks", "{n}", "--law", "l.json", "--", "torchrun", "train.py"],
+            "--law is about a number that is not that of the processes",
+        ),
+        (
             &["-d", "t4-16g", "--set", "batch={batch}", "--", "python3", "train.py"],
             "`batch={batch}` is not a setting that can be varied",
         ),

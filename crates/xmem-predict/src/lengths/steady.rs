@@ -6,7 +6,7 @@
 use super::sequence::Sequence;
 use super::{Dimension, LengthModel, LengthsError};
 use crate::prediction::Prediction;
-use xmem_simulator::{RequestIndex, outline};
+use xmem_simulator::{Outline, RequestIndex, outline};
 use xmem_types::{Bytes, Fallbacks, Workload};
 
 /// A job that runs for so many iterations is taken to run for any number of them. A ResNet-50 on a full T4 ran out of memory in
@@ -62,6 +62,13 @@ impl SteadyRun<'_> {
     pub fn fits(&self) -> bool {
         let Prediction { setup, device, .. } = self.prediction;
         outline(self.work(), &setup.choice, device, RequestIndex(0)).fits
+    }
+
+    /// The peaks of these iterations where there is enough memory.
+    #[must_use]
+    pub fn ample_outline(&self) -> Outline {
+        let Prediction { setup, device, .. } = self.prediction;
+        outline(self.work(), &setup.choice, &device.without_limit(), RequestIndex(0))
     }
 
     /// The smallest device memory in which it does, context included.

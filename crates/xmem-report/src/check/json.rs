@@ -11,6 +11,9 @@ use xmem_gate::{
 /// The schema of [`CheckDocument`].
 const CHECK: &str = "xmem.check/1";
 
+/// The source of the sizes of convolutions' workspaces, where a law says what the job needs and nothing was replayed.
+const BY_LAW: &str = "by a law";
+
 /// What `xmem check` decided about a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -135,10 +138,10 @@ pub struct Elsewhere {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Replayed {
-    /// `device`, `alloc_conf`, `optimizer_impl` or `zero_grad`.
-    #[cfg_attr(test, schemars(extend("enum" = ["device", "alloc_conf", "optimizer_impl", "zero_grad"])))]
+    /// `device`, `alloc_conf`, `optimizer_impl`, `zero_grad`, or several of the last three together.
+    #[cfg_attr(test, schemars(extend("enum" = ["device", "alloc_conf", "optimizer_impl", "zero_grad", "together"])))]
     pub change: String,
-    /// The value: a device, options, `fused`, `pos0`.
+    /// The value: a device, options, `fused`, `pos0`; in words where there are several.
     pub value: String,
     /// The device memory that the job then needs.
     pub need_bytes: u64,
@@ -311,7 +314,7 @@ impl CheckDocument {
             allocated_bytes: known.allocated.get(),
             reserved_bytes: known.reserved.get(),
             range_bytes: LowHigh { low: outcome.range.0.get(), high: outcome.range.1.get() },
-            convolutions: "by a law".to_owned(),
+            convolutions: BY_LAW.to_owned(),
             at: None,
             runs_out: outcome.decision == Decision::DoesNotFit,
             elsewhere: elsewhere
@@ -323,6 +326,12 @@ impl CheckDocument {
             by_module: Vec::new(),
             baseline: None,
         }
+    }
+
+    /// Whether the job was replayed; else a law says what it needs.
+    #[must_use]
+    pub fn is_replayed(&self) -> bool {
+        self.convolutions != BY_LAW
     }
 
     /// The decision.
@@ -397,12 +406,23 @@ fn named(table: &std::collections::BTreeMap<String, Bytes>) -> Vec<NamedBytes> {
 }
 
 fn replayed(advice: &xmem_gate::Advice) -> Replayed {
-    let (change, value) = match &advice.change {
+    let (change, value) = named_change(&advice.change);
+    Replayed { change: change.to_owned(), value, need_bytes: advice.need.get(), fits: advice.fits }
+}
+
+fn named_change(change: &Change) -> (&'static str, String) {
+    match change {
         Change::Device(device) => ("device", device.name.clone()),
         Change::AllocConf(conf) => ("alloc_conf", conf.clone()),
         Change::Optimizer(kind) => ("optimizer_impl", kind.name().to_owned()),
         Change::ZeroGrad(place) => ("zero_grad", place.name().to_owned()),
+        Change::Together(all) => {
+            let one = |change: &Change| {
+                let (name, value) = named_change(change);
+                super::words::named_change(name, &value)
+            };
+            ("together", all.iter().map(one).collect::<Vec<_>>().join(" and "))
+        }
         _ => ("other", String::new()),
-    };
-    Replayed { change: change.to_owned(), value, need_bytes: advice.need.get(), fits: advice.fits }
+    }
 }

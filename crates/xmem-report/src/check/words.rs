@@ -60,16 +60,21 @@ pub(super) fn place(place: &CheckPlace) -> String {
 
 /// What a change is called in a job: `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`.
 pub(super) fn change(replayed: &Replayed) -> String {
-    let value = printable(&replayed.value);
-    match replayed.change.as_str() {
+    named_change(&replayed.change, &replayed.value)
+}
+
+/// The same of a change and its value.
+pub(super) fn named_change(change: &str, of: &str) -> String {
+    let value = printable(of);
+    match change {
         "device" => value.into_owned(),
         "alloc_conf" => format!("PYTORCH_CUDA_ALLOC_CONF={value}"),
-        "optimizer_impl" => match replayed.value.as_str() {
+        "optimizer_impl" => match of {
             "fused" => "fused=True in the optimizer".to_owned(),
             "for-loop" => "foreach=False in the optimizer".to_owned(),
             _ => "foreach=True in the optimizer".to_owned(),
         },
-        "zero_grad" => match replayed.value.as_str() {
+        "zero_grad" => match of {
             "pos0" => "zero_grad() just before backward()".to_owned(),
             _ => "zero_grad() at the start of the iteration".to_owned(),
         },
@@ -129,8 +134,10 @@ pub(super) fn details(document: &CheckDocument) -> Vec<String> {
     }
     lines.extend(document.advice.iter().map(advice));
     let wants_advice = matches!(document.decision(), Decision::DoesNotFit);
-    if wants_advice && !document.advice.iter().any(|a| a.fits && a.change != "device") {
-        lines.push("no single change to the job that was replayed makes it fit".to_owned());
+    if wants_advice && !document.is_replayed() {
+        lines.push("`xmem fit` tries changes to the job".to_owned());
+    } else if wants_advice && !document.advice.iter().any(|a| a.fits && a.change != "device") {
+        lines.push("no change of settings that was replayed makes it fit; `xmem fit` tries changes to the job".to_owned());
     }
     if document.gpus > 1 {
         lines.push(format!("for each of {} GPUs", document.gpus));

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use std::collections::BTreeMap;
-use xmem_studies::fit::{Figures, FitAnswer, LargestWith, Recorded, Tried};
+use xmem_studies::fit::{FewestWith, Figures, FitAnswer, LargestWith, Recorded, Tried};
 
 /// What makes a job fit on a device. Every figure is of a recording of the changed job.
 #[derive(Serialize)]
@@ -25,6 +25,10 @@ pub struct FitDocument<'a> {
     largest: Option<LargestDto<'a>>,
     /// The same with measures.
     largest_with: Vec<LargestWithDto<'a>>,
+    /// The fewest processes with which the job fits as it is, where their number is varied (`--ranks`).
+    fewest: Option<FewestDto<'a>>,
+    /// The same with measures.
+    fewest_with: Vec<FewestWithDto<'a>>,
     /// What each value that was recorded needs, without measures.
     curve: Vec<PointDto>,
     /// Each measure alone, in the order in which they were tried.
@@ -76,6 +80,30 @@ struct LargestWithDto<'a> {
     /// The value.
     #[serde(flatten)]
     largest: LargestDto<'a>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct FewestDto<'a> {
+    /// The number of processes, by its name.
+    #[serde(flatten)]
+    value: BTreeMap<&'a str, u64>,
+    /// What each of them needs.
+    needs_bytes: u64,
+    /// The next fewer that were recorded, which do not fit; null if there are none.
+    fewer: Option<u64>,
+    /// What each of those needs.
+    fewer_needs_bytes: Option<u64>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct FewestWithDto<'a> {
+    /// The measures.
+    measures: Vec<&'a str>,
+    /// The number.
+    #[serde(flatten)]
+    fewest: FewestDto<'a>,
 }
 
 #[derive(Serialize)]
@@ -181,6 +209,20 @@ impl<'a> FitDocument<'a> {
                     Some(LargestWithDto { measures, largest: largest(answer, with)? })
                 })
                 .collect(),
+            fewest: answer
+                .fewest
+                .iter()
+                .find(|with| with.measures.is_empty())
+                .and_then(|with| fewest(answer, with)),
+            fewest_with: answer
+                .fewest
+                .iter()
+                .filter(|with| !with.measures.is_empty())
+                .filter_map(|with| {
+                    let measures = names(answer, &with.measures);
+                    Some(FewestWithDto { measures, fewest: fewest(answer, with)? })
+                })
+                .collect(),
             curve: answer
                 .curve()
                 .into_iter()
@@ -212,6 +254,18 @@ fn largest<'a>(answer: &'a FitAnswer, with: &LargestWith) -> Option<LargestDto<'
         next: found.fails,
         next_needs_bytes: found.fails.and_then(needs),
         proven: found.is_proven(option.range),
+    })
+}
+
+fn fewest<'a>(answer: &'a FitAnswer, with: &FewestWith) -> Option<FewestDto<'a>> {
+    let (option, found) = (answer.option.as_ref()?, &with.found);
+    let value = found.fits?;
+    let needs = |value: u64| found.points.get(&value).map(|figures| figures.needs.get());
+    Some(FewestDto {
+        value: [(option.name.as_str(), value)].into(),
+        needs_bytes: needs(value)?,
+        fewer: found.fails,
+        fewer_needs_bytes: found.fails.and_then(needs),
     })
 }
 

@@ -4,7 +4,7 @@ use crate::style::{Ink, Style, wrap};
 use crate::table::{Align, Table};
 use xmem::Bytes;
 use xmem::types::printable;
-use xmem_studies::fit::{Figures, FitAnswer, LargestWith, Tried, VariedOption};
+use xmem_studies::fit::{FewestWith, Figures, FitAnswer, LargestWith, Tried, VariedOption};
 
 const COLUMNS: [(&str, Align); 5] = [
     ("measure", Align::Left),
@@ -25,6 +25,7 @@ pub fn fit(answer: &FitAnswer, style: &Style) -> String {
         measures(answer, style),
         suggestion(answer, style),
         largest(answer, style),
+        fewest(answer, style),
         answer.law.as_ref().map(|law| crate::law::text::law(law, style)).unwrap_or_default(),
         notes(answer, style),
     ];
@@ -41,6 +42,15 @@ pub fn fit_brief(answer: &FitAnswer) -> String {
     for with in &answer.largest {
         if let (Some(option), Some(value)) = (&answer.option, with.found.fits) {
             line += &format!("; largest {}: {value}{}", option.name, with_names(answer, with));
+        }
+    }
+    for with in &answer.fewest {
+        if let (Some(option), Some(value)) = (&answer.option, with.found.fits) {
+            let names = match with.measures.is_empty() {
+                true => " as it is".to_owned(),
+                false => format!(" with {}", answer.names(&with.measures)),
+            };
+            line += &format!("; fewest {}: {value}{names}", option.name);
         }
     }
     format!("{}\n", printable(&line))
@@ -206,6 +216,35 @@ fn largest(answer: &FitAnswer, style: &Style) -> String {
     let mut text = format!("{}\n", style.paint(Ink::Heading, &heading));
     for with in &answer.largest {
         text += &indented(&line(answer, option, with), style);
+    }
+    text
+}
+
+fn fewest(answer: &FitAnswer, style: &Style) -> String {
+    let Some(option) = answer.option.as_ref().filter(|_| !answer.fewest.is_empty()) else {
+        return String::new();
+    };
+    let heading = format!("Fewest {} that fit, each on a {}", option.name, answer.device.name);
+    let mut text = format!("{}\n", style.paint(Ink::Heading, &heading));
+    for FewestWith { measures, found } in &answer.fewest {
+        let needs = |value: u64| found.points.get(&value).map(|figures| figures.needs);
+        let names = match measures.is_empty() {
+            true => "as it is".to_owned(),
+            false => format!("with {}", together(answer, measures)),
+        };
+        let recorded = |value: Option<u64>| Some((value?, needs(value?)?));
+        let mut line = match (recorded(found.fits), recorded(found.fails)) {
+            (Some((fits, needs)), None) => format!("{fits} {names} (each needs {needs})"),
+            (Some((fits, needs)), Some((fails, more))) => {
+                format!("{fits} {names} (each needs {needs}; of {fails}, each needs {more})")
+            }
+            (None, Some((fails, more))) => format!("none {names}: of {fails}, each needs {more}"),
+            (None, None) => format!("not known {names}"),
+        };
+        if let Some((value, reason)) = found.refused.iter().next() {
+            line += &format!("; {value} could not be recorded: {reason}");
+        }
+        text += &indented(&line, style);
     }
     text
 }

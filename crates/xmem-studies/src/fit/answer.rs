@@ -1,6 +1,6 @@
 //! What was found, as a value.
 
-use super::{Figures, Ladder, Largest, Range};
+use super::{Fewest, Figures, Ladder, Largest, Range};
 use crate::law::LawTable;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,6 +27,8 @@ pub struct FitAnswer {
     pub ladder: Option<Ladder>,
     /// The largest values: of the job as it is, and with changes.
     pub largest: Vec<LargestWith>,
+    /// The fewest processes, where their number is varied: of the job as it is, and with changes.
+    pub fewest: Vec<FewestWith>,
     /// The recordings of the suggestion in the memory of the device; none if there is none.
     pub proof: Option<Proof>,
     /// The memory as a function of the option; none if that was not asked for.
@@ -76,6 +78,15 @@ pub struct LargestWith {
     pub found: Largest,
 }
 
+/// The fewest processes with some changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FewestWith {
+    /// The changes, by their places in the list.
+    pub measures: Vec<usize>,
+    /// What was found.
+    pub found: Fewest,
+}
+
 /// A suggestion that was recorded in the memory of the device, and in less than it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proof {
@@ -100,6 +111,7 @@ impl FitAnswer {
             measures: Vec::new(),
             ladder: None,
             largest: Vec::new(),
+            fewest: Vec::new(),
             proof: None,
             law: None,
             notes: Vec::new(),
@@ -124,9 +136,10 @@ impl FitAnswer {
     /// Every value of the option that was recorded without changes, with what it needs.
     #[must_use]
     pub fn curve(&self) -> BTreeMap<u64, Bytes> {
-        let without = self.largest.iter().filter(|largest| largest.measures.is_empty());
-        without
-            .flat_map(|largest| largest.found.points.iter().map(|(v, figures)| (*v, figures.needs)))
-            .collect()
+        let largest = self.largest.iter().filter(|largest| largest.measures.is_empty());
+        let fewest = self.fewest.iter().filter(|fewest| fewest.measures.is_empty());
+        let points =
+            largest.map(|with| &with.found.points).chain(fewest.map(|with| &with.found.points));
+        points.flatten().map(|(value, figures)| (*value, figures.needs)).collect()
     }
 }

@@ -4,6 +4,7 @@ use super::{Answers, LawError, LawPoint, LawSummary};
 use rustc_hash::FxHasher;
 use std::collections::BTreeMap;
 use std::hash::{Hash as _, Hasher as _};
+use std::sync::Arc;
 use xmem_analyzer::ScriptPart;
 use xmem_convolutions::{ConvShape, ConvolutionQuestion};
 use xmem_orchestrator::align;
@@ -17,7 +18,7 @@ const MIN_BLOCK: u64 = 512;
 #[derive(Debug)]
 pub(super) struct Recording<'p> {
     pub(super) value: u64,
-    prediction: &'p Prediction<'p>,
+    prediction: Arc<Prediction<'p>>,
     /// The number of requests of the iterations that were recorded in full.
     requests: usize,
     /// The figures of all of the script, if what comes after those iterations counts.
@@ -51,7 +52,8 @@ struct SizesLaw {
 }
 
 impl<'p> Recording<'p> {
-    pub(super) fn new(value: u64, prediction: &'p Prediction<'p>) -> Self {
+    pub(super) fn new(value: u64, prediction: &Prediction<'p>) -> Self {
+        let prediction = prediction.with_empty_workspaces();
         let requests = prediction.recorded_requests();
         let fallbacks = &prediction.schedule().fallbacks;
         let made = requests.iter().filter_map(|request| match request.kind {
@@ -70,19 +72,15 @@ impl<'p> Recording<'p> {
             let convolution = prediction.schedule().workspaces.get(&id).copied();
             Block { id, key: hasher.finish(), sizes, convolution }
         });
-        Self {
-            value,
-            prediction,
-            requests: requests.len(),
-            whole: None,
-            blocks: blocks.collect(),
-            laws: Vec::new(),
-        }
+        let (blocks, requests) = (blocks.collect(), requests.len());
+        let prediction = Arc::new(prediction);
+        Self { value, prediction, requests, whole: None, blocks, laws: Vec::new() }
     }
 
     /// The same recording, to be fitted with others.
     pub(super) fn unfitted(&self) -> Self {
-        Self { blocks: self.blocks.clone(), laws: Vec::new(), ..*self }
+        let (prediction, blocks) = (Arc::clone(&self.prediction), self.blocks.clone());
+        Self { prediction, blocks, laws: Vec::new(), ..*self }
     }
 
     pub(super) fn context(&self) -> Bytes {
@@ -109,7 +107,13 @@ impl<'p> Recording<'p> {
         for (block, law) in self.blocks.iter().zip(&self.laws) {
             let of_value = law.at(value, block, plans);
             sizes.insert(block.id, of_value[0]);
-            let Some(list) = recorded.of(block.id) else { continue };
+            let Some(list) = recorded.of(block.id) else {
+                if of_value.len() > 1 {
+                    let list = fallbacks.add(of_value[1..].iter().copied());
+                    fallbacks.assign(block.id, list);
+                }
+                continue;
+            };
             let made = *shared
                 .entry(list.index())
                 .or_insert_with(|| fallbacks.add(of_value[1..].iter().copied()));

@@ -28,6 +28,7 @@ pub(crate) const SHORT_HELP: &[&str] =
         xmem fit -d rtx4090-24g -- python train.py\n  \
         xmem fit -d rtx4090-24g -- python train.py --batch-size {batch=8}\n  \
         xmem fit -d t4-16g --set dataloader.batch_size={batch=8} -- python train.py\n  \
+        xmem fit -d a100-40g --ranks {gpus=2} -- torchrun --nproc-per-node {gpus} train.py\n  \
         xmem fit -d t4-16g --allow rounding --range seq=128..8192 -- python train.py --seq-len {seq=512}\n\n\
         Exit code: 0 the job fits as it is, 1 it does not (whatever is suggested), 2 usage error, 3 it could not\n\
         be recorded, 4 its recording is incomplete."
@@ -42,6 +43,13 @@ pub(crate) struct FitArgs {
     /// Vary the batch size of the script's DataLoaders, for a script without an option for it: {NAME=VALUE} is the number
     #[arg(long, value_name = "dataloader.batch_size={NAME=VALUE}")]
     pub(crate) set: Option<String>,
+    /// Number of processes of a distributed job, of which rank 0 is recorded; {NAME=VALUE} in place of a number, which the
+    /// command may have as well, finds the fewest with which the job fits, by doubling and halving
+    #[arg(long, value_name = "N")]
+    pub(crate) ranks: Option<String>,
+    /// Machines over which --ranks are spread
+    #[arg(long, value_name = "M", requires = "ranks", default_value = "1", value_parser = count::<NonZeroU32>)]
+    pub(crate) nodes: NonZeroU32,
     /// Values of the number in the command, for example batch=1..512; without it, 1 to 4096
     #[arg(long, value_name = "NAME=LOW..HIGH", value_parser = named_range)]
     pub(crate) range: Option<NamedRange>,

@@ -36,6 +36,15 @@ failures! {
         #[error("the batch size cannot be set: {reason}")]
         #[diagnostic(help("if the script has an option for it, write {{{name}=8}} there"))]
         NotSet { name: String, reason: String } => Unreadable,
+        #[error("`{given}` is not a number of processes")]
+        #[diagnostic(help("write --ranks 8, or --ranks {{gpus=8}} for the fewest with which the job fits"))]
+        Ranks { given: String } => Usage,
+        #[error("{ranks} processes cannot be spread evenly over {nodes} machines with up to 64 GPUs each")]
+        #[diagnostic(help("--nodes is the number of machines"))]
+        Nodes { ranks: u64, nodes: u32 } => Usage,
+        #[error("--law is about a number that is not that of the processes")]
+        #[diagnostic(help("give --ranks a number, and write {{batch=8}} where the command has one"))]
+        LawOfRanks => Usage,
         #[error("--set and the command have a number each")]
         #[diagnostic(help("write one of them as a number: one at a time is varied"))]
         SetAndNumber => Usage,

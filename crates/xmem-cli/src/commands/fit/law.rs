@@ -2,7 +2,7 @@
 
 use super::error::FitFailure;
 use super::recordings::Recordings;
-use super::template::Template;
+use super::template::{Ranks, Template};
 use crate::pool;
 use xmem::{Job, ReadOptions};
 use xmem_studies::fit::{FitAnswer, Recorder as _, Variant};
@@ -19,6 +19,9 @@ const DOUBLINGS: u32 = 4;
 
 /// Checks that the arguments go with a law.
 pub(super) fn check(template: &Template, devices: usize) -> Result<(), FitFailure> {
+    if template.ranks == Some(Ranks::Varied) {
+        return Err(FitFailure::LawOfRanks);
+    }
     match (&template.name, devices) {
         (None, _) => Err(FitFailure::LawWithoutNumber),
         (Some(_), 1) => Ok(()),

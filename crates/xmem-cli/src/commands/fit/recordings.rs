@@ -6,6 +6,7 @@ use crate::commands::profile::keep_convolutions;
 use crate::measures::Change;
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use xmem::types::IterationId;
 use xmem::{Answer, Bytes, Device, Estimate, EstimateBuilder, Job, PredictedJob, ReadOptions};
 use xmem_cudnn::Cudnn;
 use xmem_recorder::{
-    AppliedMeasure, Capacity, CutShort, Measure, RecordError, Recorded, Request, RestEnd,
+    AppliedMeasure, Capacity, CutShort, LoneRank, Measure, RecordError, Recorded, Request, RestEnd,
 };
 use xmem_studies::fit::{self, Figures, Recorder, Variant, step_time};
 use xmem_studies::law::RecordedPart;
@@ -43,6 +44,8 @@ pub(super) struct Maker<'a> {
     pub(super) iterations: usize,
     /// Whether what comes after them counts, whatever it needs.
     pub(super) whole: bool,
+    /// The machines of a distributed job.
+    pub(super) nodes: NonZeroU32,
     /// When recordings are stopped; none for that of the job as it is.
     pub(super) until: Option<Instant>,
 }
@@ -126,6 +129,7 @@ impl Maker<'_> {
         let mut command = self.template.with(variant.value).into_iter();
         let changes = || variant.measures.iter().map(|&at| &self.changes[at]);
         let printed = self.folder.join(format!("{name}.log"));
+        let rank = self.rank(variant.value);
         let request = Request {
             command: (command.next().unwrap_or_default(), command.collect()),
             output: self.trace(&name),
@@ -135,6 +139,8 @@ impl Maker<'_> {
                 .chain(changes().filter_map(Change::measure).cloned())
                 .collect(),
             variables: changes().flat_map(Change::variables).collect(),
+            rank,
+            gpus: rank.map_or(self.request.gpus, LoneRank::local_world_size),
             printed: Some(printed.clone()),
             capacity,
             rest,
@@ -227,6 +233,11 @@ impl Maker<'_> {
             Some(read) => read.as_ref().map(|read| read.figures).map_err(Clone::clone),
             None => Err("its recording was not read".to_owned()),
         }
+    }
+
+    /// The process that is recorded of a distributed job.
+    pub(super) fn rank(&self, value: Option<u64>) -> Option<LoneRank> {
+        LoneRank::new(0, self.template.ranks_with(value)?, self.nodes)
     }
 
     /// The measure that sets a value.

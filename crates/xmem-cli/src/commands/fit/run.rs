@@ -8,7 +8,7 @@ use super::progress::FitProgress;
 use super::recordings::{
     Made, Maker, NOT_APPLICABLE, Read, Recordings, all_iterations, last_lines,
 };
-use super::template::Template;
+use super::template::{Ranks, Template};
 use crate::commands::Outcome;
 use crate::commands::profile::{check_command, print_cut_short, writable};
 use crate::cudnn::settings_of_environment;
@@ -31,8 +31,8 @@ use xmem_recorder::{
 };
 use xmem_report::{json, text};
 use xmem_studies::fit::{
-    FitAnswer, LargestWith, Proof, Range, Recorder as _, Tried, Variant, VariedOption, largest,
-    measures,
+    FewestWith, FitAnswer, LargestWith, Proof, Range, Recorder as _, Tried, Variant, VariedOption,
+    fewest, largest, measures,
 };
 use xmem_studies::law::RecordedPart;
 use xmem_tempfiles::PrivateFolder;
@@ -42,6 +42,9 @@ const RANGE: Range = Range { low: 1, high: 4096 };
 
 /// The value that is recorded first of a number that has none in the job as it is.
 const FIRST: u64 = 8;
+
+/// The GPUs of a machine that are tried at most.
+const MOST_GPUS: u64 = 64;
 
 /// The recordings that run side by side, and the memory that each may need.
 const SIDE_BY_SIDE: usize = 2;
@@ -55,6 +58,9 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Outcome {
     let mut template = Template::parse(&args.command)?;
     if let Some(text) = &args.set {
         template.set(text)?;
+    }
+    if let Some(text) = &args.ranks {
+        template.set_ranks(text)?;
     }
     let devices: Vec<&Device> =
         args.device.iter().map(|name| xmem::find(name)).collect::<Result<_, _>>()?;
@@ -167,7 +173,11 @@ fn write_law(file: &Path, answer: &FitAnswer, global: &Global) -> Result<(), Cli
 
 /// The values that are allowed.
 fn range(args: &FitArgs, template: &Template) -> Result<Range, FitFailure> {
-    let Some(given) = &args.range else { return Ok(RANGE) };
+    let usual = match template.ranks {
+        Some(Ranks::Varied) => Range { low: 1, high: MOST_GPUS * u64::from(args.nodes.get()) },
+        _ => RANGE,
+    };
+    let Some(given) = &args.range else { return Ok(usual) };
     match &template.name {
         Some(name) if *name == given.name => match template.value {
             Some(value) if value < given.range.low || value > given.range.high => {
@@ -199,6 +209,7 @@ fn of_device(
             folder,
             iterations: STEADY_ITERATIONS,
             whole: false,
+            nodes: args.nodes,
             until: None,
         },
         side_by_side,
@@ -215,10 +226,15 @@ fn of_device(
         progress: FitProgress::new(global.verbosity(), side_by_side),
         count: 0,
     };
-    let value = template
-        .name
-        .as_ref()
-        .map(|_| template.value.unwrap_or(FIRST.clamp(range.low, range.high)));
+    let value = template.name.as_ref().map(|_| {
+        template.value.unwrap_or_else(|| first(template, args).clamp(range.low, range.high))
+    });
+    if let Some(ranks) = template.ranks_with(value)
+        && recordings.maker.rank(value).is_none()
+    {
+        let (ranks, nodes) = (u64::from(ranks.get()), args.nodes.get());
+        return Err(FitFailure::Nodes { ranks, nodes }.into());
+    }
     let base_variant = Variant::with(value, Vec::new());
     recordings.progress.begin(&[recordings.maker.in_words(&base_variant)]);
     let made = recordings.maker.make(&base_variant, Capacity::Unlimited, Some(args.time));
@@ -256,9 +272,22 @@ fn of_device(
         range,
     });
     notes(&mut found, &recorded, &answer, is_later);
+    if template.ranks.is_some() {
+        found.notes.push(
+            "rank 0 was recorded: others may need more (`xmem profile --ranks N --rank auto`)"
+                .to_owned(),
+        );
+    }
     found.measures = changes.iter().map(candidates::described).collect();
     let search = |recordings: &mut Recordings<'_>, measures: Vec<usize>, found: &mut FitAnswer| {
         let Some(first) = value else { return };
+        if template.ranks == Some(Ranks::Varied) {
+            let variant = Variant::with(Some(first), measures.clone());
+            let known = recordings.record(&[variant]).swap_remove(0);
+            let result = fewest(recordings, &measures, range, (first, known));
+            found.fewest.push(FewestWith { measures, found: result });
+            return;
+        }
         let known = known(recordings, &measures, first);
         let result = largest(recordings, (&measures, found.room), range, known);
         found.largest.push(LargestWith { measures, found: result });
@@ -421,6 +450,14 @@ fn prove(found: &mut FitAnswer, recordings: &mut Recordings<'_>, value: Option<u
     recordings.progress.proven(fails);
     recordings.count += 1;
     found.proof = Some(Proof { runs, less: BELOW, fails_below: fails });
+}
+
+/// The value that is recorded first, if the command does not say one.
+fn first(template: &Template, args: &FitArgs) -> u64 {
+    match template.ranks {
+        Some(Ranks::Varied) => u64::from(args.nodes.get()),
+        _ => FIRST,
+    }
 }
 
 fn default_jobs() -> usize {

@@ -2,6 +2,7 @@
 
 use super::error::FitFailure;
 use std::ffi::OsString;
+use std::num::NonZeroU32;
 
 /// A command with placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,17 @@ pub(super) struct Template {
     pub(super) value: Option<u64>,
     /// The measure that sets the value, where the command has no option for it.
     pub(super) measure: Option<&'static str>,
+    /// The number of processes, if it is a distributed job; none of them if it is what is varied.
+    pub(super) ranks: Option<Ranks>,
+}
+
+/// The number of processes of a distributed job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ranks {
+    /// As many.
+    Of(NonZeroU32),
+    /// The number that is varied.
+    Varied,
 }
 
 /// What `--set` can vary, and the measure that does it.
@@ -28,7 +40,8 @@ enum Word {
 impl Template {
     /// Reads the words of a command.
     pub(super) fn parse(words: &[OsString]) -> Result<Self, FitFailure> {
-        let mut template = Self { words: Vec::new(), name: None, value: None, measure: None };
+        let mut template =
+            Self { words: Vec::new(), name: None, value: None, measure: None, ranks: None };
         for word in words {
             let parts = word.to_str().map(|text| template.parts(text)).transpose()?;
             template.words.push(match parts {
@@ -54,6 +67,31 @@ impl Template {
         self.note(name, value)?;
         self.measure = Some(found.1);
         Ok(())
+    }
+
+    /// Adds what `--ranks` says: a number, or the one that is varied.
+    pub(super) fn set_ranks(&mut self, text: &str) -> Result<(), FitFailure> {
+        let text = text.trim();
+        if let Ok(ranks) = text.parse() {
+            self.ranks = Some(Ranks::Of(ranks));
+            return Ok(());
+        }
+        let unknown = || FitFailure::Ranks { given: text.to_owned() };
+        let (name, value, length) = placeholder(text).ok_or_else(unknown)?;
+        if length != text.len() {
+            return Err(unknown());
+        }
+        self.note(name, value)?;
+        self.ranks = Some(Ranks::Varied);
+        Ok(())
+    }
+
+    /// The number of processes with a value of the number.
+    pub(super) fn ranks_with(&self, value: Option<u64>) -> Option<NonZeroU32> {
+        match self.ranks? {
+            Ranks::Of(ranks) => Some(ranks),
+            Ranks::Varied => NonZeroU32::new(u32::try_from(value?).ok()?),
+        }
     }
 
     /// The measure that sets a value, as on the command line.
@@ -187,6 +225,21 @@ mod tests {
             .expect("a number")
             .set("dataloader.batch_size={b}")
             .expect_err("two");
+    }
+
+    #[test]
+    fn the_number_of_processes_may_be_the_one_that_is_varied() {
+        let mut template =
+            parsed(&["torchrun", "--nproc-per-node={n}", "t.py"]).expect("a command");
+        template.set_ranks("{n=4}").expect("the same number");
+        assert_eq!((template.name.as_deref(), template.value), (Some("n"), Some(4)));
+        assert_eq!(template.ranks_with(Some(8)).map(NonZeroU32::get), Some(8));
+        let mut fixed = parsed(&["torchrun", "t.py", "{batch=2}"]).expect("a command");
+        fixed.set_ranks("8").expect("a number");
+        assert_eq!(fixed.ranks_with(Some(2)).map(NonZeroU32::get), Some(8));
+        fixed.set_ranks("{n}").expect_err("two numbers");
+        parsed(&["x"]).expect("a command").set_ranks("0").expect_err("none");
+        assert_eq!(parsed(&["x"]).expect("a command").ranks_with(Some(2)), None);
     }
 
     #[test]

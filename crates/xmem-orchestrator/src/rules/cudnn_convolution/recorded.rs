@@ -3,12 +3,12 @@
 
 use super::{NOTEWORTHY, Thread, calls, note_source, of_call};
 use crate::block_size::rounded;
-use crate::schedule::{Origin, Schedule};
+use crate::schedule::{Origin, Schedule, WithoutWorkspace};
 use crate::target::Target;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use xmem_analyzer::{Block, Profile};
-use xmem_convolutions::{ConvolutionAnswers, ConvolutionQuestion};
+use xmem_convolutions::{ConvPass, ConvolutionAnswers, ConvolutionQuestion};
 use xmem_types::{BlockId, Bytes, Diagnostics, FallbackId, Fallbacks, OpId, Severity};
 
 /// Scratch of a convolution that is larger is a workspace.
@@ -20,6 +20,8 @@ pub(crate) struct RecordedPlans {
     pub(crate) fallbacks: Fallbacks,
     /// The convolutions whose workspaces they are, but for those in which plans are tried.
     pub(crate) workspaces: BTreeMap<BlockId, ConvolutionQuestion>,
+    /// The convolutions without one.
+    pub(crate) without_workspace: Vec<WithoutWorkspace>,
     /// Workspaces that have such sizes.
     pub(crate) known: u64,
     /// Workspaces that no answer names, which are taken for those of the convolutions of their calls.
@@ -75,23 +77,30 @@ pub(crate) fn plans(
     let mut found = RecordedPlans::default();
     let Some(is_call) = calls(profile) else { return found };
     let mut blocks_of: FxHashMap<OpId, Vec<(BlockId, Bytes)>> = FxHashMap::default();
+    let mut results_of: FxHashMap<OpId, Vec<BlockId>> = FxHashMap::default();
     for (row, block) in schedule.blocks.iter().enumerate() {
         let Origin::Recorded(recorded) = block.origin else { continue };
         let recorded = profile.block(recorded);
-        let call = profile.op_path(recorded).find(|&op| is_call(op));
-        if let Some(call) = call.filter(|&call| ends_within(profile, recorded, call)) {
-            blocks_of.entry(call).or_default().push((BlockId::new(row), block.size));
+        let Some(call) = profile.op_path(recorded).find(|&op| is_call(op)) else { continue };
+        let id = BlockId::new(row);
+        match ends_within(profile, recorded, call) {
+            true => blocks_of.entry(call).or_default().push((id, block.size)),
+            false => results_of.entry(call).or_default().push(id),
         }
     }
     let choice = target.cudnn_benchmark.choice();
     let mut lists: FxHashMap<(Thread, ConvolutionQuestion), FallbackId> = FxHashMap::default();
     let mut tried = FxHashSet::default();
     for &call in profile.tree.preorder() {
-        let Some(mut blocks) = blocks_of.remove(&call) else { continue };
+        let results = results_of.remove(&call).unwrap_or_default();
+        let mut blocks = blocks_of.remove(&call).unwrap_or_default();
+        if results.is_empty() && blocks.is_empty() {
+            continue;
+        }
         let thread =
             if profile.backward_node(call).is_some() { Thread::Backward } else { Thread::Program };
         let mut has_unknown = false;
-        for question in of_call(profile, call) {
+        for (at, question) in of_call(profile, call).into_iter().enumerate() {
             let question = question.chosen_by(choice);
             let Some(plans) = answers.get(&question) else {
                 has_unknown = true;
@@ -125,6 +134,15 @@ pub(crate) fn plans(
             });
             let Some(place) = place else {
                 has_unknown |= plans.first() > Bytes::ZERO;
+                let result = results.get(at).or(results.last());
+                let result =
+                    result.filter(|_| plans.trial.is_none() && plans.first() == Bytes::ZERO);
+                found.without_workspace.extend(result.map(|&behind| {
+                    // The operator of cuDNN's function allocates the result of a forward pass and its workspace.
+                    let own = schedule.place(profile, behind).op;
+                    let op = own.filter(|_| question.pass == ConvPass::Forward).unwrap_or(call);
+                    WithoutWorkspace { convolution: question, op, behind }
+                }));
                 continue;
             };
             found.known += 1;
