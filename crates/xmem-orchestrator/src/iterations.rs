@@ -5,9 +5,10 @@ mod align;
 
 use crate::schedule::Schedule;
 pub use align::align;
+use align::align_by_size;
 use std::ops::Range;
 use xmem_analyzer::{Phase, Profile};
-use xmem_types::{BlockId, Request, RequestKind, StreamId, Sym};
+use xmem_types::{BlockId, Bytes, Request, RequestKind, StreamId, Sym};
 
 /// The requests of the iterations of a recording.
 #[derive(Debug)]
@@ -111,6 +112,16 @@ impl<'a> RecordedIterations<'a> {
     #[must_use]
     pub fn counterparts(&self, iteration: usize, other: usize) -> Vec<Option<usize>> {
         align(&self.keys[iteration], &self.keys[other])
+    }
+
+    /// The same of iterations that are alike: blocks of equal size are counterparts before others.
+    #[must_use]
+    pub fn counterparts_by_size(&self, iteration: usize, other: usize) -> Vec<Option<usize>> {
+        let sized = |iteration: usize| -> Vec<(&Key, Bytes)> {
+            let sizes = self.blocks[iteration].iter().map(|&block| self.schedule.block(block).size);
+            self.keys[iteration].iter().zip(sizes).collect()
+        };
+        align_by_size(&sized(iteration), &sized(other))
     }
 
     /// The requests of an iteration.

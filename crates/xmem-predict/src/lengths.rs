@@ -126,9 +126,12 @@ impl<'p> LengthModel<'p> {
         let starts = prediction.iteration_starts();
         let iterations = RecordedIterations::new(profile, &prediction.schedule, starts);
         let reference = iterations.fullest();
-        let counterparts: Vec<_> = (0..iterations.count())
-            .map(|iteration| iterations.counterparts(iteration, reference))
-            .collect();
+        let are_alike = lengths.iter().all(|length| length.is_some() && *length == lengths[0]);
+        let counterparts_of = |iteration| match are_alike {
+            true => iterations.counterparts_by_size(iteration, reference),
+            false => iterations.counterparts(iteration, reference),
+        };
+        let counterparts: Vec<_> = (0..iterations.count()).map(counterparts_of).collect();
         check_matches(&counterparts[reference + 1])?;
         let pattern = Pattern::of(&iterations, reference, &counterparts)?;
         let observed = observations(&iterations, &counterparts, &lengths, pattern.slots);

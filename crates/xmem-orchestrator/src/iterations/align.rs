@@ -1,8 +1,38 @@
 //! The allocations of one iteration that another iteration has as well, by Myers' algorithm
 //! (E. W. Myers, "An O(ND) Difference Algorithm and Its Variations", 1986).
 
+use xmem_types::Bytes;
+
 /// Insertions and deletions beyond which two iterations are not the same program.
 const MAX_DIFFERENCES: usize = 4000;
+
+/// Like [`align`] of the keys alone, but entries of equal size are paired before others: a block that one sequence has in addition,
+/// such as a workspace of the first call, does not shift its neighbors of the same place.
+#[must_use]
+pub(super) fn align_by_size<K: PartialEq>(
+    one: &[(K, Bytes)],
+    other: &[(K, Bytes)],
+) -> Vec<Option<usize>> {
+    let mut pairs = align(one, other);
+    let mut from = (0, 0);
+    for at in 0..=one.len() {
+        let end = match pairs.get(at) {
+            Some(None) => continue,
+            Some(Some(found)) => (at, *found),
+            None => (one.len(), other.len()),
+        };
+        let gaps = (&one[from.0..end.0], &other[from.1..end.1]);
+        if !gaps.0.is_empty() && !gaps.1.is_empty() {
+            let [a, b] =
+                [gaps.0, gaps.1].map(|gap| gap.iter().map(|(key, _)| key).collect::<Vec<_>>());
+            for (x, y) in align(&a, &b).into_iter().enumerate() {
+                pairs[from.0 + x] = y.map(|y| from.1 + y);
+            }
+        }
+        from = (end.0 + 1, end.1 + 1);
+    }
+    pairs
+}
 
 /// For each entry of `one`, the position of its counterpart in `other`. Counterparts are equal and in the
 /// same order. None at all where the two differ too much.
@@ -108,6 +138,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_workspace_of_the_first_call_took_the_place_of_a_gradient() {
+        let entries = |text: &str, sizes: &[u64]| -> Vec<(char, Bytes)> {
+            text.chars().zip(sizes.iter().map(|&size| Bytes(size))).collect()
+        };
+        let first = entries("ammmb", &[1, 8, 4, 60, 2]);
+        let second = entries("ammb", &[1, 4, 60, 2]);
+        assert_eq!(align_by_size(&first, &second), [Some(0), None, Some(1), Some(2), Some(3)]);
+        assert_eq!(align_by_size(&second, &first), [Some(0), Some(2), Some(3), Some(4)]);
+        // Longer sequences have other sizes throughout.
+        let longer = entries("ammb", &[2, 8, 61, 3]);
+        assert_eq!(align_by_size(&second, &longer), [Some(0), Some(1), Some(2), Some(3)]);
+        assert_eq!(align_by_size(&second, &entries("", &[])), [None; 4]);
+    }
+
     /// The length of the longest common subsequence, the slow and obvious way.
     fn longest(a: &[u8], b: &[u8]) -> usize {
         let mut row = vec![0; b.len() + 1];
@@ -123,6 +168,24 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn pairs_by_size_are_in_order_and_of_equal_keys(
+            a in proptest::collection::vec((0_u8..3, 0_u64..3), 0..20),
+            b in proptest::collection::vec((0_u8..3, 0_u64..3), 0..20),
+        ) {
+            let sized = |list: &[(u8, u64)]| -> Vec<(u8, Bytes)> {
+                list.iter().map(|&(key, size)| (key, Bytes(size))).collect()
+            };
+            let (a, b) = (sized(&a), sized(&b));
+            let pairs = align_by_size(&a, &b);
+            let found: Vec<(usize, usize)> =
+                pairs.iter().enumerate().filter_map(|(x, y)| Some((x, (*y)?))).collect();
+            prop_assert!(found.iter().all(|&(x, y)| a[x].0 == b[y].0));
+            prop_assert!(found.is_sorted_by(|p, q| p.0 < q.0 && p.1 < q.1));
+            let equal = |found: &[(usize, usize)]| found.iter().filter(|p| a[p.0] == b[p.1]).count();
+            prop_assert!(equal(&found) >= align(&a, &b).iter().flatten().count());
+        }
+
         #[test]
         fn as_many_as_possible_are_found_in_order(
             a in proptest::collection::vec(0_u8..4, 0..40),

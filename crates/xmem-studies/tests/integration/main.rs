@@ -1,5 +1,6 @@
-//! What papers found, on recorded networks. One program, so that it is linked once.
+//! What papers found, on recorded networks, and laws of one. One program, so that it is linked once.
 
 mod chainer;
+mod law;
 mod offloading;
 mod planning;
