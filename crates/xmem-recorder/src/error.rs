@@ -161,6 +161,21 @@ pub enum RecordError {
     },
 }
 
+impl RecordError {
+    /// Returns whether the user stopped the command (Ctrl-C).
+    #[must_use]
+    pub const fn is_interrupted(&self) -> bool {
+        let (Self::HookNotLoaded { end }
+        | Self::NoTorch { end, .. }
+        | Self::NothingRan { end, .. }
+        | Self::Died { end, .. }) = self
+        else {
+            return false;
+        };
+        matches!(end, CommandEnd::Interrupted)
+    }
+}
+
 fn reason(failure: Option<&str>) -> String {
     failure.map_or_else(String::new, |text| format!(": the import failed with {text}"))
 }

@@ -97,6 +97,8 @@ pub use recorded::{CutShort, Destination, Recorded, RecordedRest, RedirectedCall
 pub use request::{
     Engine, Float16, Purpose, Request, Shortage, Stacks, Timeouts, Timing, VaryingBatches, Weights,
 };
+#[cfg(unix)]
+pub use signals::Interrupts;
 pub use wrapper::wrapper;
 pub use xmem_overlay::{Choice as OverlayChoice, Kept, Writable};
 pub use xmem_virtual_gpu::Capacity;
@@ -172,6 +174,28 @@ pub fn record(
     _observer: &mut dyn FnMut(Progress<'_>),
 ) -> Result<Recorded, RecordError> {
     Err(RecordError::NeedsUnix)
+}
+
+/// Notes no signal: nothing is recorded there.
+#[cfg(not(unix))]
+#[derive(Debug)]
+pub struct Interrupts;
+
+#[cfg(not(unix))]
+impl Interrupts {
+    /// Fails: recording needs a Unix.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn watch() -> std::io::Result<Self> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    /// Returns false.
+    #[must_use]
+    pub fn arrived(&self) -> bool {
+        false
+    }
 }
 
 /// Fails: recording needs a Unix.

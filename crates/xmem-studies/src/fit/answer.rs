@@ -33,6 +33,8 @@ pub struct FitAnswer {
     pub proof: Option<Proof>,
     /// The memory as a function of the option; none if that was not asked for.
     pub law: Option<LawTable>,
+    /// Whether the user stopped the search.
+    pub is_interrupted: bool,
     /// What to know about the figures.
     pub notes: Vec<String>,
     /// The recordings that were made.
@@ -114,6 +116,7 @@ impl FitAnswer {
             fewest: Vec::new(),
             proof: None,
             law: None,
+            is_interrupted: false,
             notes: Vec::new(),
             recordings: 0,
             took: Duration::ZERO,

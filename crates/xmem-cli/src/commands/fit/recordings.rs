@@ -15,7 +15,8 @@ use xmem::types::IterationId;
 use xmem::{Answer, Bytes, Device, Estimate, EstimateBuilder, Job, PredictedJob, ReadOptions};
 use xmem_cudnn::Cudnn;
 use xmem_recorder::{
-    AppliedMeasure, Capacity, CutShort, LoneRank, Measure, RecordError, Recorded, Request, RestEnd,
+    AppliedMeasure, Capacity, CutShort, Interrupts, LoneRank, Measure, RecordError, Recorded,
+    Request, RestEnd,
 };
 use xmem_studies::fit::{self, Figures, Recorder, Variant, step_time};
 use xmem_studies::law::RecordedPart;
@@ -61,6 +62,10 @@ pub(super) struct Recordings<'a> {
     /// Whether the job as it is fails after its first iterations.
     pub(super) fails_anyway: bool,
     pub(super) until: Instant,
+    /// Whether the user stopped a recording: no other one is made.
+    pub(super) is_interrupted: bool,
+    /// Whether the user did so between recordings; none where signals cannot be handled.
+    pub(super) interrupts: Option<&'a Interrupts>,
     pub(super) known: BTreeMap<Variant, fit::Recorded>,
     /// The variants that were run in the memory of the device, and whether they ran.
     pub(super) confirmed: BTreeMap<Variant, bool>,
@@ -99,6 +104,14 @@ impl Made {
         let Ok(recorded) = &self.recorded else { return false };
         let fails = recorded.rest.as_ref().is_some_and(|r| matches!(r.end, RestEnd::Exception(_)));
         recorded.cut_short.is_none() && (!fails || fails_anyway && !self.is_out_of_memory())
+    }
+
+    /// Returns whether the user stopped it.
+    pub(super) fn is_interrupted(&self) -> bool {
+        match &self.recorded {
+            Ok(recorded) => recorded.cut_short == Some(CutShort::Interrupted),
+            Err(error) => error.is_interrupted(),
+        }
     }
 
     /// Returns whether an allocation failed that the script did not handle.
@@ -213,6 +226,9 @@ impl Maker<'_> {
 
     /// What a recording says about a variant: the figures, or why there are none.
     fn result(&self, variant: &Variant, made: &Made) -> fit::Recorded {
+        if made.is_interrupted() {
+            return Err("interrupted".to_owned());
+        }
         let recorded = made.recorded.as_ref().map_err(|error| {
             last_line(&made.printed)
                 .map_or_else(|| error.to_string(), |line| format!("{error}: {line}"))
@@ -256,9 +272,15 @@ impl Maker<'_> {
 }
 
 impl Recordings<'_> {
+    /// Returns whether the user stopped the search.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.is_interrupted || self.interrupts.is_some_and(Interrupts::arrived)
+    }
+
     /// Keeps what is known of a variant.
     pub(super) fn keep(&mut self, variant: &Variant, made: &Made) -> fit::Recorded {
         let result = self.maker.result(variant, made);
+        self.is_interrupted |= made.is_interrupted();
         if let Ok(recorded) = &made.recorded {
             for &at in &variant.measures {
                 let measure = self.maker.changes[at].measure();
@@ -312,6 +334,10 @@ impl Recorder for Recordings<'_> {
         let what = format!("{} in the memory of the device", self.maker.in_words(variant));
         self.progress.begin(std::slice::from_ref(&what));
         let made = self.maker.make(variant, Capacity::OfDevice, Some(self.time));
+        if made.is_interrupted() {
+            self.is_interrupted = true;
+            return None;
+        }
         let runs = made.runs(self.fails_anyway);
         self.count += 1;
         self.progress.ran(&what, runs, made.took);
@@ -327,7 +353,7 @@ impl Recorder for Recordings<'_> {
     }
 
     fn has_time(&self) -> bool {
-        Instant::now() < self.until
+        !self.is_interrupted() && Instant::now() < self.until
     }
 
     fn side_by_side(&self) -> usize {
@@ -393,7 +419,6 @@ fn why(reason: &CutShort, printed: &Path) -> String {
             let line = last_line(printed).map_or_else(String::new, |line| format!(": {line}"));
             format!("the script ended with {status}{line}")
         }
-        CutShort::Interrupted => "interrupted".to_owned(),
         CutShort::Memory(_) => "this machine ran out of memory".to_owned(),
         CutShort::Timeout(_) => "the time was up".to_owned(),
         _ => "its recording is incomplete".to_owned(),

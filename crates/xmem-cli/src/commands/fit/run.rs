@@ -26,8 +26,8 @@ use std::time::Instant;
 use xmem::predict::STEADY_ITERATIONS;
 use xmem::{Bytes, Device};
 use xmem_recorder::{
-    Capacity, CutShort, Measure, Recorded, Request, RestEnd, Stacks, Weights, available_memory,
-    wrapper,
+    Capacity, CutShort, Interrupts, Measure, Recorded, Request, RestEnd, Stacks, Weights,
+    available_memory, wrapper,
 };
 use xmem_report::{json, text};
 use xmem_studies::fit::{
@@ -80,6 +80,7 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Outcome {
             Some(folder.map_err(|source| FitFailure::TemporaryFolder { source })?)
         }
     };
+    let interrupts = Interrupts::watch().ok();
     let mut answers = Vec::new();
     for device in &devices {
         let folder = match (&args.keep, &temporary) {
@@ -91,8 +92,14 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Outcome {
         };
         std::fs::create_dir_all(&folder)
             .map_err(|source| FitFailure::Keep { path: folder.clone(), source })?;
-        match of_device(args, global, (&template, range), device, &folder)? {
-            Ok(answer) => answers.push(answer),
+        match of_device(args, global, (&template, range), (device, interrupts.as_ref()), &folder)? {
+            Ok(answer) => {
+                let is_last = answer.is_interrupted;
+                answers.push(answer);
+                if is_last {
+                    break;
+                }
+            }
             Err(exit) => return Ok(exit),
         }
     }
@@ -102,6 +109,9 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Outcome {
     }
     if let Some(file) = &args.law {
         write_law(file, &answers[0], global)?;
+    }
+    if answers.iter().any(|answer| answer.is_interrupted) {
+        return Ok(Exit::Interrupted);
     }
     let fits = answers.iter().all(FitAnswer::fits);
     Ok(if fits { Exit::Fits } else { Exit::DoesNotFit })
@@ -194,7 +204,7 @@ fn of_device(
     args: &FitArgs,
     global: &Global,
     (template, range): (&Template, Range),
-    device: &Device,
+    (device, interrupts): (&Device, Option<&Interrupts>),
     folder: &Path,
 ) -> Result<Result<FitAnswer, Exit>, CliError> {
     let started = Instant::now();
@@ -217,6 +227,8 @@ fn of_device(
         time: args.time,
         fails_anyway: false,
         until: started + args.budget,
+        is_interrupted: false,
+        interrupts,
         known: BTreeMap::new(),
         confirmed: BTreeMap::new(),
         places: BTreeMap::new(),
@@ -310,7 +322,11 @@ fn of_device(
         law::add(&mut found, &mut recordings, (range.low, limit));
     }
     if !recordings.has_time() {
-        let text = format!("the time of --budget was up after {} recordings", recordings.count);
+        let why = match recordings.is_interrupted() {
+            true => "interrupted",
+            false => "the time of --budget was up",
+        };
+        let text = format!("{why} after {} recordings", recordings.count);
         found.notes.push(text);
     }
     for (at, places) in &recordings.places {
@@ -318,6 +334,7 @@ fn of_device(
     }
     found.recordings = recordings.count;
     found.took = started.elapsed();
+    found.is_interrupted = recordings.is_interrupted();
     Ok(Ok(found))
 }
 
