@@ -4,7 +4,7 @@ import type { Head } from "./data/page";
 import type { Run } from "./data/run";
 import { Maxima } from "./data/stack";
 
-export type ViewName = "overview" | "timeline" | "allocator" | "peak" | "rules" | "plan" | "offload" | "compare";
+export type ViewName = "overview" | "timeline" | "allocator" | "peak" | "rules" | "plan" | "offload" | "fit" | "compare";
 
 /** A view of the page. It is made when it is first opened. */
 export interface View {

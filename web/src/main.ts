@@ -12,6 +12,7 @@ import { help } from "./ui/help";
 import { choose, theme, type Theme } from "./ui/palette";
 import { allocator } from "./views/allocator";
 import { compare } from "./views/compare";
+import { fitted } from "./views/fit";
 import { deviceName, overview } from "./views/overview";
 import { offloaded } from "./views/offload";
 import { planned } from "./views/plan";
@@ -25,6 +26,7 @@ const VIEWS: readonly { name: ViewName; title: string; make: (app: App) => View 
   { name: "allocator", title: "Allocator state", make: allocator },
   { name: "peak", title: "Peak", make: peak },
   { name: "rules", title: "Rules and uncertainty", make: rules },
+  { name: "fit", title: "Fit", make: fitted },
   { name: "plan", title: "Plan", make: planned },
   { name: "offload", title: "Offload", make: offloaded },
   { name: "compare", title: "Compare", make: compare },
@@ -59,7 +61,7 @@ async function start(): Promise<void> {
 
 function show(page: HTMLElement, app: App): void {
   const made = new Map<ViewName, View>();
-  const has: Partial<Record<ViewName, boolean>> = { compare: app.runs.length > 1, plan: app.runs.some((run) => run.plan), offload: app.runs.some((run) => run.offload) };
+  const has: Partial<Record<ViewName, boolean>> = { compare: app.runs.length > 1, fit: app.runs.some((run) => run.fit), plan: app.runs.some((run) => run.plan), offload: app.runs.some((run) => run.offload) };
   const views = VIEWS.filter((view) => has[view.name] ?? true);
   const links = views.map(({ name, title }) => h("a", { href: `#${name}`, id: `open-${name}` }, title));
   const place = h("section", { class: "view", id: "view", tabindex: -1 });

@@ -64,7 +64,11 @@ pub(crate) fn test(program: Option<&Path>) -> Result<(), Error> {
     install()?;
     browser()?;
     let xmem = program::find(program, Profile::Dev)?;
-    run("node", &["--test", "tests/report.test.mjs", "tests/verdict.test.mjs"], &[("XMEM", &xmem)])
+    run(
+        "node",
+        &["--test", "tests/report.test.mjs", "tests/verdict.test.mjs", "tests/fit.test.mjs"],
+        &[("XMEM", &xmem)],
+    )
 }
 
 /// Takes the pictures of the documentation.

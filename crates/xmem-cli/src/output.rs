@@ -39,6 +39,17 @@ impl From<CliError> for WriteError {
     }
 }
 
+/// Refuses a file in a folder that is none, before work that takes long.
+pub(crate) fn check_folder(file: &Path) -> Result<(), OutputFailure> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let refused = match std::fs::metadata(folder.unwrap_or(Path::new("."))) {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => ErrorKind::NotADirectory.into(),
+        Err(source) => source,
+    };
+    Err(OutputFailure::File { path: file.into(), source: refused })
+}
+
 /// Writes `text` to `file`, or to standard output.
 pub(crate) fn write(text: &[u8], file: Option<&Path>) -> Result<(), CliError> {
     stream(file, |out| Ok(out.write_all(text)?))

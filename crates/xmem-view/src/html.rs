@@ -8,9 +8,12 @@
 //! Left to others: the answer's JSON, which the caller brings.
 
 mod columns;
+mod fit;
 mod offload;
 mod plan;
 mod run;
+
+pub use fit::PageFit;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -48,6 +51,8 @@ pub struct PageRun<'a> {
     pub plan: Option<&'a PlanAnswer>,
     /// Offloading policies on the last iteration, if they were simulated.
     pub offload: Option<&'a OffloadAnswer>,
+    /// What makes the job fit, if it was looked for.
+    pub fit: Option<PageFit<'a>>,
 }
 
 /// A setting, and the answer under it.
@@ -92,7 +97,8 @@ pub fn page(out: &mut dyn Write, title: &str, runs: &[PageRun<'_>]) -> io::Resul
         let plan = run.plan.map(plan::encode);
         let (plan, plan_columns) = plan.unzip();
         let (offload, offload_columns) = run.offload.map(offload::encode).unzip();
-        let (head, bytes) = run::encode(run, plan, offload)?;
+        let fit = run.fit.as_ref().map(fit::encode);
+        let (head, bytes) = run::encode(run, (plan, offload, fit))?;
         heads.push(head);
         columns.push((format!("data-run-{row}"), bytes));
         columns.extend(plan_columns.map(|bytes| (format!("data-plan-{row}"), bytes)));
@@ -126,6 +132,56 @@ fn hash(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flate2::read::ZlibDecoder;
+    use serde_json::Value;
+    use std::io::Read as _;
+    use xmem::predict::SnapshotEnd;
+    use xmem::{Device, Estimate, Job, ReadOptions};
+
+    /// The text of a page of a run without memory, and the head of its data.
+    fn page_with(fit: Option<PageFit<'_>>) -> (String, Value) {
+        let trace = r#"{"traceEvents": [
+            {"ph": "X", "cat": "cpu_op", "name": "aten::mul", "pid": 1, "tid": 1, "ts": 1, "dur": 9}]}"#;
+        let job = Job::from_bytes(trace.as_bytes(), &ReadOptions::default()).expect("a trace");
+        let estimate = Estimate::builder(Device::custom(Bytes::gib(2))).build();
+        let timeline = estimate.predict(&job).expect("a prediction").timeline(SnapshotEnd::Job);
+        let run = PageRun {
+            name: "run",
+            timeline: &timeline,
+            answer: "{}",
+            what_ifs: &[],
+            smallest: None,
+            plan: None,
+            offload: None,
+            fit,
+        };
+        let mut out = Vec::new();
+        page(&mut out, "run", &[run]).expect("written");
+        let text = String::from_utf8(out).expect("text");
+        let (_, data) = text.split_once("id=\"data-head\">").expect("the head of the data");
+        let (data, _) = data.split_once('<').expect("its end");
+        let compressed = STANDARD.decode(data).expect("base64");
+        let mut head = String::new();
+        ZlibDecoder::new(&*compressed).read_to_string(&mut head).expect("zlib");
+        (text, serde_json::from_str(&head).expect("JSON"))
+    }
+
+    #[test]
+    fn what_makes_the_job_fit_is_on_the_page_and_changes_nothing_else() {
+        let answer = fit::tests::answer();
+        let (with, mut head) = page_with(Some(PageFit { answer: &answer, devices: &[] }));
+        let (without, head_without) = page_with(None);
+        let fit = head["runs"][0]["fit"].take();
+        assert_eq!(fit["base"]["needs_bytes"], answer.base.needs.get());
+        assert_eq!(fit["tried"].as_array().map(Vec::len), Some(5));
+        assert_eq!(fit["law"]["points"].as_array().map(Vec::len), Some(6));
+        assert_eq!(head, head_without);
+        let rest = |text: &str| {
+            let lines = text.lines().filter(|line| !line.contains("id=\"data-head\""));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(rest(&with), rest(&without));
+    }
 
     #[test]
     fn script_and_style_end_where_they_are_closed() {

@@ -13,7 +13,7 @@ mod speedscope;
 mod svg;
 
 pub use folded::folded;
-pub use html::{PageRun, PageWhatIf, page};
+pub use html::{PageFit, PageRun, PageWhatIf, page};
 pub use parquet::{ParquetTable, parquet};
 pub use perfetto::perfetto;
 pub use speedscope::speedscope;

@@ -19,6 +19,7 @@ export interface RunHead {
   smallest_device_bytes: number | null;
   plan: PlanHead | null;
   offload: OffloadHead | null;
+  fit: FitHead | null;
 }
 
 /** The figures under another setting. */
@@ -68,6 +69,50 @@ export interface OffloadRowHead {
   live_bytes: number;
   peak_bytes: number;
   columns: ColumnHead[];
+}
+
+/** A device with its memory. */
+export interface DeviceMemory {
+  name: string;
+  memory_bytes: number;
+}
+
+/** What a recording of a variant of the job says. */
+export interface FitFigures {
+  needs_bytes: number;
+  fits: boolean;
+  /** Whether it fits without releasing cached memory. */
+  has_room: boolean;
+  step_ns: number | null;
+}
+
+/** What makes the job fit (`xmem fit`). Measures are named by their rows. */
+export interface FitHead {
+  command: string;
+  device: DeviceMemory;
+  devices: DeviceMemory[];
+  /** The number that is varied; `value` is that of the job as it is. */
+  option: { name: string; value: number | null } | null;
+  base: FitFigures;
+  measures: { name: string; title: string; changes: string; code: string; places: string | null }[];
+  /** Each measure alone, then those that were tried together. */
+  tried: { measures: number[]; figures: FitFigures | null; failed: string | null }[];
+  suggestion: { measures: number[]; run: string; runs: boolean | null } | null;
+  /** The values that were recorded: of the job as it is, and with measures. */
+  values: FitValues[];
+  law: { points: [value: number, needs: number, low: number, high: number][]; off: number | null } | null;
+  notes: string[];
+  recordings: number;
+}
+
+export interface FitValues {
+  measures: number[];
+  points: (FitFigures & { value: number })[];
+  /** Values that could not be recorded, and why. */
+  refused: [number, string][];
+  /** The largest value that fits. */
+  fits: number | null;
+  proven: boolean;
 }
 
 export interface TimelineHead {

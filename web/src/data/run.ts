@@ -2,6 +2,7 @@
 
 import { clipped } from "../ui/dom";
 import { Columns } from "./columns";
+import { Fit } from "./fit";
 import type { Answer, RunHead, WhatIf } from "./page";
 import type { Offload } from "./offload";
 import type { Plan } from "./plan";
@@ -55,6 +56,7 @@ export class Run {
   readonly smallestDevice: number | null;
   plan: Plan | null = null;
   offload: Offload | null = null;
+  readonly fit: Fit | null;
   readonly texts: string[];
   readonly roles: string[];
   readonly phases: string[];
@@ -128,6 +130,7 @@ export class Run {
     this.name = head.name;
     this.answer = head.answer;
     this.whatIfs = head.what_ifs;
+    this.fit = head.fit ? new Fit(head.fit) : null;
     this.smallestDevice = head.smallest_device_bytes;
     this.texts = timeline.texts.map(clipped);
     this.roles = timeline.roles;

@@ -8,7 +8,7 @@ use xmem::TorchVersion;
 use xmem::predict::AllocatorKind;
 use xmem::simulator::AddressOrder;
 
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Allocator")]
 pub(crate) struct AllocatorArgs {
     /// PyTorch version that will run on the GPU, for example 2.6 (default: the version in the
@@ -45,7 +45,7 @@ pub(crate) struct AllocatorsArgs {
     rest: AllocatorRest,
 }
 
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Allocator")]
 pub(crate) struct AllocatorRest {
     /// Value that the program passes to torch.cuda.set_per_process_memory_fraction, from 0 to 1

@@ -4,6 +4,7 @@ mod args;
 mod candidates;
 mod error;
 mod law;
+mod page;
 mod progress;
 mod recordings;
 mod run;

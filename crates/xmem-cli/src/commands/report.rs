@@ -7,7 +7,7 @@ mod names;
 mod picture;
 mod run;
 mod settings;
-mod what_ifs;
+pub(crate) mod what_ifs;
 
 pub(crate) use args::{ReportArgs, SHORT_HELP};
 pub(crate) use run::run;

@@ -2,7 +2,7 @@
 
 use crate::job::Folder;
 use crate::profile::flat;
-use crate::shell::{command, xmem};
+use crate::shell::{Ran, command, xmem};
 
 #[test]
 fn commands_that_nothing_can_be_looked_for_are_refused_before_anything_runs() {
@@ -68,6 +68,33 @@ fn commands_that_nothing_can_be_looked_for_are_refused_before_anything_runs() {
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{arguments:?}: {}", ran.stderr);
         assert!(flat(&ran).contains(message), "{arguments:?}: {}", ran.stderr);
     }
+}
+
+#[test]
+fn outputs_that_cannot_be_written_are_refused_before_anything_runs() {
+    let folder = Folder::new();
+    folder.put("train.py", b"raise SystemExit(5)\n");
+    for (outputs, code, message) in [
+        (
+            &["--law", "out.html", "--report", "./out.html"][..],
+            2,
+            "`--report ./out.html` would replace the file of --law",
+        ),
+        (&["--report", "train.py"], 2, "`--report train.py` would replace the input `train.py`"),
+        (&["--report", "no/fit.html"], 3, "cannot write `no/fit.html`"),
+        (&["--law", "train.py/law.json"], 3, "cannot write `train.py/law.json`"),
+    ] {
+        let arguments = ["fit", "-d", "t4-16g"].iter().chain(outputs);
+        let ran: Ran = command(arguments.chain(&["--", "python3", "train.py", "{batch=8}"]))
+            .current_dir(folder.path("."))
+            .output()
+            .expect("runs")
+            .into();
+        assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{outputs:?}: {}", ran.stderr);
+        assert!(flat(&ran).contains(message), "{outputs:?}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("status 5"), "{outputs:?}: {}", ran.stderr);
+    }
+    assert_eq!(folder.read("train.py"), "raise SystemExit(5)\n");
 }
 
 #[cfg(unix)]

@@ -1,6 +1,7 @@
 //! A run as the head of its data and its columns. `web/src/data/run.ts` reads them.
 
 use super::columns::{ColumnHead, Columns, Encoding};
+use super::fit::FitHead;
 use super::offload::OffloadHead;
 use super::plan::PlanHead;
 use super::{PageRun, PageWhatIf};
@@ -20,6 +21,7 @@ pub(super) struct RunHead<'a> {
     smallest_device_bytes: Option<u64>,
     plan: Option<PlanHead<'a>>,
     offload: Option<OffloadHead<'a>>,
+    fit: Option<FitHead<'a>>,
 }
 
 /// The figures under another setting.
@@ -103,8 +105,7 @@ impl Met {
 /// The head of a run, and its columns.
 pub(super) fn encode<'a>(
     run: &PageRun<'a>,
-    plan: Option<PlanHead<'a>>,
-    offload: Option<OffloadHead<'a>>,
+    (plan, offload, fit): (Option<PlanHead<'a>>, Option<OffloadHead<'a>>, Option<FitHead<'a>>),
 ) -> serde_json::Result<(RunHead<'a>, Vec<u8>)> {
     let timeline = run.timeline;
     let mut columns = Columns::default();
@@ -170,6 +171,7 @@ pub(super) fn encode<'a>(
         smallest_device_bytes: run.smallest.map(Bytes::get),
         plan,
         offload,
+        fit,
     };
     Ok((head, columns.bytes))
 }
@@ -316,8 +318,9 @@ mod tests {
             smallest: None,
             plan: None,
             offload: None,
+            fit: None,
         };
-        let (head, bytes) = encode(&run, None, None).expect("JSON");
+        let (head, bytes) = encode(&run, (None, None, None)).expect("JSON");
         let head = serde_json::to_value(head).expect("JSON");
         let columns = |name| column(name, &head["timeline"]["columns"], &bytes);
         let highest = |name| columns(name).into_iter().max().expect("moments");

@@ -29,6 +29,7 @@ pub(crate) const SHORT_HELP: &[&str] =
         xmem fit -d rtx4090-24g -- python train.py --batch-size {batch=8}\n  \
         xmem fit -d t4-16g --set dataloader.batch_size={batch=8} -- python train.py\n  \
         xmem fit -d a100-40g --ranks {gpus=2} -- torchrun --nproc-per-node {gpus} train.py\n  \
+        xmem fit -d rtx4090-24g --report fit.html -- python train.py --batch-size {batch=8}\n  \
         xmem fit -d t4-16g --allow rounding --range seq=128..8192 -- python train.py --seq-len {seq=512}\n\n\
         Exit code: 0 the job fits as it is, 1 it does not (whatever is suggested), 2 usage error, 3 it could not\n\
         be recorded, 4 its recording is incomplete."
@@ -92,6 +93,10 @@ pub(crate) struct FitArgs {
     /// from the least to the greatest of --range, or to the first that does not fit
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) law: Option<PathBuf>,
+    /// Write the page of xmem report about the job as it is to this file, with a view of what was found: measures by memory and
+    /// time, and what each value of the number needs. With several devices, it is about the first
+    #[arg(long, value_name = "FILE.html", value_hint = ValueHint::FilePath)]
+    pub(crate) report: Option<PathBuf>,
     /// Let the script write to this file or folder, or to `all`; else its writes are kept out of your files
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) let_write: Vec<PathBuf>,

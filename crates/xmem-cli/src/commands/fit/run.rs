@@ -4,6 +4,7 @@ use super::args::{FitArgs, FitFormat};
 use super::candidates;
 use super::error::FitFailure;
 use super::law;
+use super::page;
 use super::progress::FitProgress;
 use super::recordings::{
     Made, Maker, NOT_APPLICABLE, Read, Recordings, all_iterations, last_lines,
@@ -16,6 +17,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::global::{Global, Verbosity};
 use crate::measures::Change;
+use crate::overwrite::{self, Output};
 use crate::terminal::{note, say, shown};
 use crate::{output, style};
 use std::collections::BTreeMap;
@@ -55,6 +57,7 @@ const BELOW: Bytes = Bytes::mib(2);
 
 /// Runs the command.
 pub(crate) fn run(args: &FitArgs, global: &Global) -> Outcome {
+    check_outputs(args)?;
     let mut template = Template::parse(&args.command)?;
     if let Some(text) = &args.set {
         template.set(text)?;
@@ -81,7 +84,7 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Outcome {
         }
     };
     let interrupts = Interrupts::watch().ok();
-    let mut answers = Vec::new();
+    let (mut answers, mut first) = (Vec::new(), None);
     for device in &devices {
         let folder = match (&args.keep, &temporary) {
             (Some(kept), _) if devices.len() > 1 => kept.join(&device.name),
@@ -93,9 +96,10 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Outcome {
         std::fs::create_dir_all(&folder)
             .map_err(|source| FitFailure::Keep { path: folder.clone(), source })?;
         match of_device(args, global, (&template, range), (device, interrupts.as_ref()), &folder)? {
-            Ok(answer) => {
+            Ok((answer, base)) => {
                 let is_last = answer.is_interrupted;
                 answers.push(answer);
+                first.get_or_insert(base);
                 if is_last {
                     break;
                 }
@@ -110,11 +114,27 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Outcome {
     if let Some(file) = &args.law {
         write_law(file, &answers[0], global)?;
     }
+    if let (Some(file), Some(base)) = (&args.report, &first) {
+        page::write(file, &answers[0], base, &devices, global)?;
+    }
     if answers.iter().any(|answer| answer.is_interrupted) {
         return Ok(Exit::Interrupted);
     }
     let fits = answers.iter().all(FitAnswer::fits);
     Ok(if fits { Exit::Fits } else { Exit::DoesNotFit })
+}
+
+/// Refuses outputs that cannot be written, or that would replace a file of the command, before anything is recorded.
+fn check_outputs(args: &FitArgs) -> Result<(), CliError> {
+    let outputs = Output::given([
+        ("--output", args.output.as_deref()),
+        ("--write", args.write.as_deref()),
+        ("--law", args.law.as_deref()),
+        ("--report", args.report.as_deref()),
+    ]);
+    overwrite::refuse(&outputs, args.command.iter().map(Path::new))?;
+    outputs.iter().try_for_each(|output| output::check_folder(output.path))?;
+    Ok(())
 }
 
 fn print(args: &FitArgs, global: &Global, answers: &[FitAnswer]) -> Result<(), CliError> {
@@ -199,14 +219,14 @@ fn range(args: &FitArgs, template: &Template) -> Result<Range, FitFailure> {
     }
 }
 
-/// The answer for a device, or the exit code of a recording that is incomplete.
+/// The answer for a device with the recording of the job as it is, or the exit code of a recording that is incomplete.
 fn of_device(
     args: &FitArgs,
     global: &Global,
     (template, range): (&Template, Range),
     (device, interrupts): (&Device, Option<&Interrupts>),
     folder: &Path,
-) -> Result<Result<FitAnswer, Exit>, CliError> {
+) -> Result<Result<(FitAnswer, PathBuf), Exit>, CliError> {
     let started = Instant::now();
     let changes = candidates::of(args);
     let side_by_side = args.jobs.map_or_else(default_jobs, NonZeroUsize::get);
@@ -335,7 +355,7 @@ fn of_device(
     found.recordings = recordings.count;
     found.took = started.elapsed();
     found.is_interrupted = recordings.is_interrupted();
-    Ok(Ok(found))
+    Ok(Ok((found, recordings.maker.trace_of(&base_variant))))
 }
 
 /// The recording of the job as it is, and what it says.

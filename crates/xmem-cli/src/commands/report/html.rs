@@ -49,6 +49,7 @@ pub(super) fn write(
                 smallest: *smallest,
                 plan: loaded.plan.as_ref().and_then(known).filter(|_| is_first),
                 offload: loaded.offload.as_ref().and_then(known).filter(|_| is_first),
+                fit: None,
             }
         })
         .collect();

@@ -16,7 +16,7 @@ use crate::overwrite::{self, Output};
 use crate::progress::Progress;
 use crate::reading::{is_damaged, read_options};
 use crate::values::Selection;
-use crate::{input, output, pool};
+use crate::{cudnn, input, output, pool};
 use std::io::{IsTerminal, stdout};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -150,7 +150,12 @@ fn look(
     let pictured: Vec<Pictured> = predicted.iter().map(one).collect();
     let (mut what_ifs, mut planned, mut moved) = (WhatIfs::default(), None, None);
     if format == ReportFormat::Html {
-        what_ifs = what_ifs::of(&job, &pictured[0].answer, args)?;
+        let convolutions = cudnn::source(&args.estimate.cudnn)?;
+        let device = settings::chosen(args)?;
+        let allocator = &args.estimate.allocator;
+        what_ifs = what_ifs::of(&job, &pictured[0].answer, allocator, |allocator| {
+            settings::builder(args, &device, allocator, &convolutions)
+        })?;
         let prediction = predicted[0].prediction();
         if args.picture.plan {
             planned = Some(plan(prediction, &name));
