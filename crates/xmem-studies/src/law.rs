@@ -257,7 +257,8 @@ impl<'p> JobLaw<'p> {
         (least..=greatest).contains(&value).then(|| self.expected(value))
     }
 
-    /// The recording with the nearest value, and the one on the other side of the value, if it lies between two.
+    /// The recording with the nearest value, and the one on the other side of the value, if it lies between two that do not have
+    /// the same blocks.
     fn nearest(&self, value: u64) -> (&Recording<'p>, Option<&Recording<'p>>) {
         let above = self.recordings.partition_point(|recording| recording.value < value);
         let last = self.recordings.len() - 1;
@@ -267,6 +268,11 @@ impl<'p> JobLaw<'p> {
             (Some(recording), _) if recording.value == value => (recording, None),
             (Some(above), Some(below)) => {
                 let below = &self.recordings[below];
+                let count = self.recordings.len();
+                let is_same = below.summary(count).unmatched + above.summary(count).unmatched == 0;
+                if is_same {
+                    return (above, None);
+                }
                 match width((below.value, value)) < width((value, above.value)) {
                     true => (below, Some(above)),
                     false => (above, Some(below)),
