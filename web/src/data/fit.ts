@@ -30,8 +30,11 @@ export class Fit {
   readonly rows: FitRow[];
   /** The name of the job without measures: the command may not say the value of its number. */
   readonly plain: string;
+  /** What the value that is looked for is called. */
+  readonly best: string;
 
   constructor(readonly head: FitHead) {
+    this.best = head.option?.is_fewest ? "fewest that fit" : "largest that fits";
     this.plain = head.option !== null && head.option.value === null ? "as recorded first" : "as it is";
     const base: FitRow = { name: this.plain, title: "", changes: "", kind: "base", isSuggested: false, figures: head.base, factor: 1, note: "" };
     const tried = head.tried.map((of): FitRow => {

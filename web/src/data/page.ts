@@ -91,8 +91,8 @@ export interface FitHead {
   command: string;
   device: DeviceMemory;
   devices: DeviceMemory[];
-  /** The number that is varied; `value` is that of the job as it is. */
-  option: { name: string; value: number | null } | null;
+  /** The number that is varied; `value` is that of the job as it is. Of processes, the fewest are looked for. */
+  option: { name: string; value: number | null; is_fewest: boolean } | null;
   base: FitFigures;
   measures: { name: string; title: string; changes: string; code: string; places: string | null }[];
   /** Each measure alone, then those that were tried together. */
@@ -110,7 +110,7 @@ export interface FitValues {
   points: (FitFigures & { value: number })[];
   /** Values that could not be recorded, and why. */
   refused: [number, string][];
-  /** The largest value that fits. */
+  /** The largest value that fits, or the fewest. */
   fits: number | null;
   proven: boolean;
 }

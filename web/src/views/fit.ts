@@ -64,7 +64,7 @@ function figures(fit: Fit): HTMLElement[] {
   if (head.suggestion) list.push(figure("Fits with", fit.names(head.suggestion.measures), { figure: "suggestion" }));
   else if (!head.base.fits && head.tried.length > 0) list.push(figure("Fits with", "nothing that was tried"));
   for (const values of head.values) {
-    if (head.option && values.fits !== null) list.push(figure(`Largest ${head.option.name} ${fit.with(values)}`, count(values.fits), { figure: "largest", value: values.fits.toString() }));
+    if (head.option && values.fits !== null) list.push(figure(`${head.option.is_fewest ? "Fewest" : "Largest"} ${head.option.name} ${fit.with(values)}`, count(values.fits), { figure: "largest", value: values.fits.toString() }));
   }
   return list;
 }
@@ -175,14 +175,14 @@ function byValue(fit: Fit, plot: HTMLElement): HTMLElement {
     const isLargest = point.value === of.fits;
     const needs = h("span", { data: { value: point.value.toString(), bytes: point.needs_bytes.toString() } }, bytes(point.needs_bytes));
     const word = isLargest ? h("b", {}, count(point.value)) : count(point.value);
-    return [word, ...(isOne ? [] : [fit.names(of.measures)]), needs, fits(point), isLargest ? `largest that fits${of.proven ? "" : "; those between were not recorded"}` : ""];
+    return [word, ...(isOne ? [] : [fit.names(of.measures)]), needs, fits(point), isLargest ? `${fit.best}${of.proven ? "" : "; those between were not recorded"}` : ""];
   }
   const columns = [{ title: name, numeric: true }, ...(isOne ? [] : [{ title: "Measures" }]), { title: "Needs", numeric: true }, { title: "Fits" }, { title: "" }];
   const said = law === null ? "Between recorded values, lines are straight" : `The line between recorded values is a law of them, and its band as far as it may be off${law.off === null ? "" : ` (about recordings that were left out: ${law.off < 0.0001 ? "" : "up to "}${share(law.off)})`}`;
   return h(
     "section",
     { class: "card", id: "values", aria: { label: `Values of ${name}` } },
-    h("header", {}, h("h2", {}, `What each ${name} needs`), h("p", { class: "muted" }, `${said}. The figures are those of ${device.name}; on another device, the job may need a little more or less.`)),
+    h("header", {}, h("h2", {}, fit.head.option?.is_fewest ? "What each process needs" : `What each ${name} needs`), h("p", { class: "muted" }, `${said}. The figures are those of ${device.name}; on another device, the job may need a little more or less.`)),
     plot,
     curvesLegend(fit),
     table(`Recorded values of ${name}`, columns, rows),
@@ -193,7 +193,7 @@ function byValue(fit: Fit, plot: HTMLElement): HTMLElement {
 function curvesLegend(fit: Fit): HTMLElement {
   const curves = fit.head.values.map((values, at) => h("span", { class: `key curve-${Math.min(at, CURVES.length - 1)}` }, fit.names(values.measures)));
   const entry = (kind: string, text: string): HTMLElement => h("span", { class: `key ${kind}` }, text);
-  return h("p", { class: "legend plain keys" }, ...curves, entry("plain-yes", "fits"), entry("plain-tight", "tight"), entry("plain-no", "does not fit"), entry("ringed", "largest that fits"));
+  return h("p", { class: "legend plain keys" }, ...curves, entry("plain-yes", "fits"), entry("plain-tight", "tight"), entry("plain-no", "does not fit"), entry("ringed", fit.best));
 }
 
 function share(value: number): string {
@@ -237,7 +237,7 @@ function valuesOf(fit: Fit): PlotContent {
         around: isLargest ? "circle" : null,
         drops: isLargest,
         name: `${name} ${count(point.value)} ${fit.with(of)}`,
-        facts: [...facts(fit, point), ...(isLargest ? ([["", "the largest that fits"]] as [string, string][]) : [])],
+        facts: [...facts(fit, point), ...(isLargest ? ([["", `the ${fit.best}`]] as [string, string][]) : [])],
       });
     }
   });

@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use xmem::types::Nanos;
 use xmem::{Bytes, Device};
-use xmem_studies::fit::{Figures, FitAnswer, LargestWith, Tried};
+use xmem_studies::fit::{FewestWith, Figures, FitAnswer, LargestWith, Tried};
 use xmem_studies::law::{LawPoint, LawTable};
 
 /// What makes the job of a run fit.
@@ -46,6 +46,8 @@ struct OptionDto<'a> {
     name: &'a str,
     /// The value in the job as it is.
     value: Option<u64>,
+    /// Whether the fewest are looked for, as of processes; else the largest value.
+    is_fewest: bool,
 }
 
 #[derive(Serialize)]
@@ -88,7 +90,7 @@ struct ValuesDto<'a> {
     points: Vec<PointDto>,
     /// Values that could not be recorded, and why.
     refused: Vec<(u64, &'a str)>,
-    /// The largest value that fits.
+    /// The largest value that fits, or the fewest.
     fits: Option<u64>,
     /// Whether the very next value does not fit, or is beyond the range.
     proven: bool,
@@ -136,10 +138,11 @@ pub(super) fn encode<'a>(page: &PageFit<'a>) -> FitHead<'a> {
         command: &answer.command,
         device: DeviceDto { name: &answer.device.name, memory_bytes: answer.room.get() },
         devices: devices.iter().map(|&device| device.into()).collect(),
-        option: answer
-            .option
-            .as_ref()
-            .map(|option| OptionDto { name: &option.name, value: option.value }),
+        option: answer.option.as_ref().map(|option| OptionDto {
+            name: &option.name,
+            value: option.value,
+            is_fewest: !answer.fewest.is_empty(),
+        }),
         base: (&answer.base).into(),
         measures: answer
             .measures
@@ -156,7 +159,12 @@ pub(super) fn encode<'a>(page: &PageFit<'a>) -> FitHead<'a> {
         suggestion: suggestion
             .filter(|_| !answer.base.fits)
             .map(|tried| self::suggestion(answer, tried)),
-        values: answer.largest.iter().map(|with| values(answer, with)).collect(),
+        values: answer
+            .largest
+            .iter()
+            .map(|with| values(answer, with))
+            .chain(answer.fewest.iter().map(fewest))
+            .collect(),
         law: answer.law.as_ref().map(law),
         notes: &answer.notes,
         recordings: answer.recordings,
@@ -201,6 +209,20 @@ fn values<'a>(answer: &FitAnswer, with: &'a LargestWith) -> ValuesDto<'a> {
     }
 }
 
+/// What was recorded of other numbers of processes.
+fn fewest(with: &FewestWith) -> ValuesDto<'_> {
+    let found = &with.found;
+    let point = |(&value, figures): (&u64, &Figures)| PointDto { value, figures: figures.into() };
+    ValuesDto {
+        measures: &with.measures,
+        points: found.points.iter().map(point).collect(),
+        refused: found.refused.iter().map(|(&value, reason)| (value, reason.as_str())).collect(),
+        fits: found.fits,
+        // By halves, as GPUs are in machines.
+        proven: true,
+    }
+}
+
 /// The recorded values of a law.
 fn recorded(law: &LawTable, room: Bytes) -> impl Iterator<Item = (u64, Figures)> {
     let is_recorded = |point: &&LawPoint| law.recorded.binary_search(&point.value).is_ok();
@@ -228,7 +250,7 @@ pub(super) mod tests {
     use super::*;
     use expect_test::expect_file;
     use xmem::find;
-    use xmem_studies::fit::{Ladder, Largest, Measure, Proof, Range, VariedOption};
+    use xmem_studies::fit::{Fewest, Ladder, Largest, Measure, Proof, Range, VariedOption};
     use xmem_studies::law::{LawCheck, LawSubject, LawSummary};
 
     fn figures(needs: u64, (fits, has_room): (bool, bool), step: i64) -> Figures {
@@ -356,6 +378,25 @@ pub(super) mod tests {
         assert_eq!((of(0), of(1)), (vec![1, 29, 30, 48], vec![48, 56]));
         let least = &values(&answer, &answer.largest[0]).points[0].figures;
         assert!(least.fits && least.has_room && least.step_ns.is_none());
+    }
+
+    #[test]
+    fn the_page_of_a_distributed_job_had_no_curve() {
+        let mut answer = answer();
+        let (does_not, fits) =
+            (figures(16_000, (false, false), 100), figures(9_000, (true, true), 100));
+        let found = Fewest {
+            fits: Some(4),
+            fails: Some(2),
+            points: [(2, does_not), (4, fits)].into(),
+            refused: [(1, "raised".to_owned())].into(),
+        };
+        answer.largest.clear();
+        answer.fewest = vec![FewestWith { measures: Vec::new(), found }];
+        let head = encode(&PageFit { answer: &answer, devices: &[] });
+        assert!(head.option.as_ref().is_some_and(|option| option.is_fewest));
+        let values = &head.values[0];
+        assert_eq!((values.points.len(), values.fits, values.refused.len()), (2, Some(4), 1));
     }
 
     #[test]
