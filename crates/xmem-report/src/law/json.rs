@@ -88,7 +88,7 @@ struct FiguresDto {
 #[derive(Debug, Error)]
 pub enum ReadLawError {
     /// It is no JSON, or lacks something.
-    #[error("the document is not complete: {0}")]
+    #[error("the document is not complete")]
     Content(#[from] serde_json::Error),
     /// It is another document.
     #[error("its schema is `{0}`, expected `{LAW}`")]
