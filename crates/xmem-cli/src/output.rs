@@ -39,7 +39,7 @@ impl From<CliError> for WriteError {
     }
 }
 
-/// Refuses a file in a folder that is none, before work that takes long.
+/// Refuses a file whose folder does not exist, before work that takes long.
 pub(crate) fn check_folder(file: &Path) -> Result<(), OutputFailure> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     let refused = match std::fs::metadata(folder.unwrap_or(Path::new("."))) {

@@ -49,8 +49,7 @@ const OPTIONS: [(&str, &str); 3] = [
 /// The least saving that is worth a line, in thousandths of the need.
 const WORTHWHILE: u64 = 10;
 
-/// The changes that help: those that alone make the job fit; where there is none, as few as do so together; and where there are none,
-/// those that save most. The device comes first.
+/// The changes that help: each that alone makes the job fit; else the fewest that do so together; else the two that save most. The device comes first.
 pub(crate) fn advise(
     job: &Job,
     question: &Question<'_>,

@@ -269,8 +269,7 @@ impl<'p> JobLaw<'p> {
             (Some(above), Some(below)) => {
                 let below = &self.recordings[below];
                 let count = self.recordings.len();
-                let is_same = below.summary(count).unmatched + above.summary(count).unmatched == 0;
-                if is_same {
+                if below.is_matched(count) && above.is_matched(count) {
                     return (above, None);
                 }
                 match width((below.value, value)) < width((value, above.value)) {

@@ -7,6 +7,7 @@
 //! predictions (`xmem`), the algorithms (`xmem-planner`, `xmem-offload`), and showing results (`xmem-report`).
 #![forbid(unsafe_code)]
 
+mod block_size;
 pub mod difference;
 pub mod fit;
 pub mod law;

@@ -97,7 +97,7 @@ fn what_a_law_cannot_answer_is_refused_with_what_to_do() {
         (&["job.law.json", "--at", "batch", "-d", "t4-16g"], 2, "for example batch=64"),
         (&["job.law.json", "--at", "batch=8", "-d", "a100-40g"], 2, "is a law for t4-16g"),
         (&["broken.law.json", "--at", "batch=8", "-d", "t4-16g"], 3, "cannot read the law"),
-        (&["trace.json", "--at", "batch=8", "-d", "t4-16g"], 2, "`trace.json` is none"),
+        (&["trace.json", "--at", "batch=8", "-d", "t4-16g"], 2, "`trace.json` is not one"),
     ] {
         let ran = run(&folder, args);
         assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{args:?}: {}", ran.stderr);

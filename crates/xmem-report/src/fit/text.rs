@@ -41,16 +41,17 @@ pub fn fit_brief(answer: &FitAnswer) -> String {
     }
     for with in &answer.largest {
         if let (Some(option), Some(value)) = (&answer.option, with.found.fits) {
-            line += &format!("; largest {}: {value}{}", option.name, with_names(answer, with));
+            line += &format!(
+                "; largest {}: {value}{}",
+                option.name,
+                with_names(answer, &with.measures)
+            );
         }
     }
     for with in &answer.fewest {
         if let (Some(option), Some(value)) = (&answer.option, with.found.fits) {
-            let names = match with.measures.is_empty() {
-                true => " as it is".to_owned(),
-                false => format!(" with {}", answer.names(&with.measures)),
-            };
-            line += &format!("; fewest {}: {value}{names}", option.name);
+            line +=
+                &format!("; fewest {}: {value}{}", option.name, with_names(answer, &with.measures));
         }
     }
     format!("{}\n", printable(&line))
@@ -180,7 +181,6 @@ fn suggestion(answer: &FitAnswer, style: &Style) -> String {
         let text = format!("Nothing that was tried makes it fit{}.", least.unwrap_or_default());
         return wrap(&text, style.columns()).join("\n") + "\n";
     };
-    let names = answer.names(&tried.measures);
     let heading = format!("Fits with {}", together(answer, &tried.measures));
     let mut text = format!("{}\n", style.paint(Ink::Heading, &heading));
     for &at in &tried.measures {
@@ -201,9 +201,7 @@ fn suggestion(answer: &FitAnswer, style: &Style) -> String {
         };
         text += &indented(&format!("{runs}{below}."), style);
     }
-    let setting = answer.option.as_ref().and_then(|option| option.setting.as_deref());
-    let with = setting.map_or_else(|| names.clone(), |setting| format!("{setting},{names}"));
-    text += &format!("{INDENT}run it: xmem run --with {with} -- {}\n", printable(&answer.command));
+    text += &format!("{INDENT}run it: {}\n", printable(&answer.run_command(&tried.measures)));
     text
 }
 
@@ -228,10 +226,7 @@ fn fewest(answer: &FitAnswer, style: &Style) -> String {
     let mut text = format!("{}\n", style.paint(Ink::Heading, &heading));
     for FewestWith { measures, found } in &answer.fewest {
         let needs = |value: u64| found.points.get(&value).map(|figures| figures.needs);
-        let names = match measures.is_empty() {
-            true => "as it is".to_owned(),
-            false => format!("with {}", together(answer, measures)),
-        };
+        let names = in_words(answer, measures);
         let recorded = |value: Option<u64>| Some((value?, needs(value?)?));
         let mut line = match (recorded(found.fits), recorded(found.fails)) {
             (Some((fits, needs)), None) => format!("{fits} {names} (each needs {needs})"),
@@ -252,10 +247,7 @@ fn fewest(answer: &FitAnswer, style: &Style) -> String {
 fn line(answer: &FitAnswer, option: &VariedOption, with: &LargestWith) -> String {
     let found = &with.found;
     let needs = |value: u64| found.points.get(&value).map(|figures| figures.needs);
-    let names = match with.measures.is_empty() {
-        true => "as it is".to_owned(),
-        false => format!("with {}", together(answer, &with.measures)),
-    };
+    let names = in_words(answer, &with.measures);
     let text = match (found.fits, found.fails) {
         (Some(fits), fails) => {
             let needed = needs(fits).map(|needs| format!(" (needs {needs}")).unwrap_or_default();
@@ -283,10 +275,18 @@ fn line(answer: &FitAnswer, option: &VariedOption, with: &LargestWith) -> String
     }
 }
 
-fn with_names(answer: &FitAnswer, with: &LargestWith) -> String {
-    match with.measures.is_empty() {
+/// The job as it is, or with measures.
+fn in_words(answer: &FitAnswer, measures: &[usize]) -> String {
+    match measures.is_empty() {
+        true => "as it is".to_owned(),
+        false => format!("with {}", together(answer, measures)),
+    }
+}
+
+fn with_names(answer: &FitAnswer, measures: &[usize]) -> String {
+    match measures.is_empty() {
         true => " as it is".to_owned(),
-        false => format!(" with {}", answer.names(&with.measures)),
+        false => format!(" with {}", answer.names(measures)),
     }
 }
 

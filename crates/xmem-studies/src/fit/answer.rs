@@ -130,6 +130,15 @@ impl FitAnswer {
         names.join(",")
     }
 
+    /// The command that runs the job with some changes.
+    #[must_use]
+    pub fn run_command(&self, measures: &[usize]) -> String {
+        let setting = self.option.as_ref().and_then(|option| option.setting.as_deref());
+        let names = self.names(measures);
+        let with: Vec<&str> = setting.into_iter().chain([names.as_str()]).collect();
+        format!("xmem run --with {} -- {}", with.join(","), self.command)
+    }
+
     /// Whether the job fits as it is.
     #[must_use]
     pub const fn fits(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The blocks of recordings with several values, matched with each other, and their sizes as functions of the value.
 
 use super::{Answers, LawError, LawPoint, LawSummary};
+use crate::block_size::rounded;
 use rustc_hash::FxHasher;
 use std::collections::BTreeMap;
 use std::hash::{Hash as _, Hasher as _};
@@ -10,9 +11,6 @@ use xmem_convolutions::{ConvShape, ConvolutionQuestion};
 use xmem_orchestrator::align;
 use xmem_predict::{Closeness, LawKind, Prediction, SizeLaw};
 use xmem_types::{BlockId, Bytes, Fallbacks, RequestKind};
-
-/// Sizes of blocks are multiples of it (`kMinBlockSize` in `c10/core/AllocatorConfig.h`).
-const MIN_BLOCK: u64 = 512;
 
 /// A recording with one value.
 #[derive(Debug)]
@@ -125,6 +123,11 @@ impl<'p> Recording<'p> {
         self.prediction.resized(self.requests, |id| sizes[&id], fallbacks)
     }
 
+    /// Returns whether all recordings, of which there are so many, have each of its blocks.
+    pub(super) fn is_matched(&self, recordings: usize) -> bool {
+        self.laws.iter().all(|law| law.seen == recordings)
+    }
+
     pub(super) fn summary(&self, recordings: usize) -> LawSummary {
         let mut summary = LawSummary { blocks: self.laws.len(), ..LawSummary::default() };
         for law in &self.laws {
@@ -213,8 +216,7 @@ impl SizesLaw {
             return by_law();
         };
         // PyTorch takes the first plan; where the recorded GPU's memory was short, it had taken another.
-        let blocks = |size: Bytes| size.get().div_ceil(MIN_BLOCK);
-        let is_own = |size: &Bytes| blocks(*size) == blocks(block.sizes[0]);
+        let is_own = |size: &Bytes| rounded(*size) == rounded(block.sizes[0]);
         let taken = block.sizes[1..].iter().position(is_own).unwrap_or(0);
         let size = plans.get(taken).or(plans.last()).copied().unwrap_or(Bytes::ZERO);
         [size].into_iter().chain(plans.iter().copied()).collect()

@@ -2,7 +2,8 @@
 
 use super::kinds::{self, Saves, data_arguments, is_in_place, saves};
 use super::operators::{Durations, Outermost, Part, accumulated, outermost};
-use super::values::{Counts, Expected, Value, Values, Wanted, rounded};
+use super::values::{Counts, Expected, Value, Values, Wanted};
+use crate::block_size::rounded;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::ops::Range;

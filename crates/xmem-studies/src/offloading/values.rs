@@ -5,6 +5,7 @@
 //! nobody has read yet, or whose last reader's backward node adds up gradients of its shape. Of several, the one that
 //! was made last.
 
+use crate::block_size::rounded;
 use xmem_offload::LayerId;
 use xmem_types::{BlockId, Bytes};
 
@@ -102,11 +103,6 @@ impl Value {
         let same_size = wanted.sizes.iter().any(|&size| rounded(size) == self.size);
         same_size && self.dims.as_ref().is_none_or(|dims| dims == &wanted.dims)
     }
-}
-
-/// A size as PyTorch's allocator rounds it (`kMinBlockSize` of c10/cuda/CUDACachingAllocator.cpp).
-pub(super) fn rounded(size: Bytes) -> Bytes {
-    Bytes(size.get().div_ceil(512) * 512)
 }
 
 #[cfg(test)]

@@ -1,15 +1,8 @@
 //! The iteration of a recording that stands for the others, and where it is cut from them.
 
+use crate::block_size::rounded;
 use std::ops::Range;
 use xmem_types::{BlockId, Bytes, IterationId, Request, RequestKind};
-
-/// PyTorch's allocator rounds sizes up to multiples of this (`kMinBlockSize` in `CUDACachingAllocator.cpp`).
-const PYTORCH_UNIT: Bytes = Bytes(512);
-
-/// The size of a block of PyTorch's allocator for a request.
-pub(super) const fn rounded(requested: Bytes) -> Bytes {
-    requested.round_up(PYTORCH_UNIT)
-}
 
 /// A block with the requests that make and free it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

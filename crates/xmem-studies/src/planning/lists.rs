@@ -3,7 +3,7 @@
 use super::PlanningError;
 use super::blocks::{BlockFacts, PlanBlocks, PlanSource};
 use super::breakdown::JobPeaks;
-use super::iteration::rounded;
+use crate::block_size::rounded;
 use std::collections::BTreeMap;
 use thiserror::Error;
 use xmem_planner::{BlockList, CsvBlocks, PlannedBlock};

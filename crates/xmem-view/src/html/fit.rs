@@ -180,12 +180,9 @@ fn tried(of: &Tried) -> TriedDto<'_> {
 }
 
 fn suggestion<'a>(answer: &FitAnswer, tried: &'a Tried) -> SuggestionDto<'a> {
-    let setting = answer.option.as_ref().and_then(|option| option.setting.as_deref());
-    let names = answer.names(&tried.measures);
-    let with: Vec<&str> = setting.into_iter().chain([names.as_str()]).collect();
     SuggestionDto {
         measures: &tried.measures,
-        run: format!("xmem run --with {} -- {}", with.join(","), answer.command),
+        run: answer.run_command(&tried.measures),
         runs: answer.proof.map(|proof| proof.runs),
     }
 }

@@ -66,7 +66,7 @@ failures! {
         #[error("cannot read the law `{}`", shown(path))]
         #[diagnostic(help("`xmem fit --law FILE -- COMMAND` writes one"))]
         Law { path: PathBuf, source: ReadLawError } => Unreadable,
-        #[error("--at is about a law, and `{}` is none", shown(path))]
+        #[error("--at needs a law, and `{}` is not one", shown(path))]
         #[diagnostic(help("`xmem fit --law FILE -- COMMAND` writes one; a trace has one value"))]
         NotALaw { path: PathBuf } => Usage,
         #[error("--update-baseline needs a file")]

@@ -6,7 +6,7 @@ use super::template::{Ranks, Template};
 use crate::pool;
 use xmem::{Job, ReadOptions};
 use xmem_studies::fit::{FitAnswer, Recorder as _, Variant};
-use xmem_studies::law::{JobLaw, LawSubject, LawTable};
+use xmem_studies::law::{JobLaw, LawSubject, LawTable, RecordedPart};
 
 /// The share by which a law may be off about a recording that it was not made from, before another value is recorded.
 const CLOSE: f64 = 0.005;
@@ -75,7 +75,7 @@ pub(super) fn add(
                 return;
             }
             Err(reason) => {
-                found.notes.push(format!("there is no law: {reason}"));
+                found.notes.push(format!("no law was made: {reason}"));
                 return;
             }
         }
@@ -148,7 +148,11 @@ impl Recordings<'_> {
             predicted.push((value, estimate.predict(job).map_err(|error| error.to_string())?));
         }
         let predictions = predicted.iter().map(|(value, job)| (*value, job.prediction()));
-        let law = JobLaw::new(predictions, self.part, self.maker.iterations);
+        let part = match self.maker.whole {
+            true => RecordedPart::Whole,
+            false => RecordedPart::Iterations,
+        };
+        let law = JobLaw::new(predictions, part, self.maker.iterations);
         Ok(work(law.map_err(|error| error.to_string())?))
     }
 

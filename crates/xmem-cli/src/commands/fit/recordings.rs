@@ -19,7 +19,6 @@ use xmem_recorder::{
     Request, RestEnd,
 };
 use xmem_studies::fit::{self, Figures, Recorder, Variant, step_time};
-use xmem_studies::law::RecordedPart;
 
 /// The time that a recording has at least, when the time of all is nearly up.
 const LEAST_TIME: Duration = Duration::from_secs(60);
@@ -55,24 +54,18 @@ pub(super) struct Maker<'a> {
 pub(super) struct Recordings<'a> {
     pub(super) maker: Maker<'a>,
     pub(super) side_by_side: usize,
-    /// How long scripts go on after the recorded iterations.
-    pub(super) rest: Option<Duration>,
-    /// How long they go on in the memory of the device.
+    /// How long scripts go on after the recorded iterations, in the memory of the device and where all of them counts.
     pub(super) time: Duration,
     /// Whether the job as it is fails after its first iterations.
     pub(super) fails_anyway: bool,
     pub(super) until: Instant,
-    /// Whether the user stopped a recording: no other one is made.
-    pub(super) is_interrupted: bool,
-    /// Whether the user did so between recordings; none where signals cannot be handled.
+    /// Whether the user stopped the search; none where signals cannot be handled.
     pub(super) interrupts: Option<&'a Interrupts>,
     pub(super) known: BTreeMap<Variant, fit::Recorded>,
     /// The variants that were run in the memory of the device, and whether they ran.
     pub(super) confirmed: BTreeMap<Variant, bool>,
     /// Where changes were applied, in words.
     pub(super) places: BTreeMap<usize, String>,
-    /// What counts of the recordings.
-    pub(super) part: RecordedPart,
     /// Those that were read for a law.
     pub(super) read: BTreeMap<Variant, Job>,
     /// The library that the job's convolutions ran with, if it has any.
@@ -274,13 +267,12 @@ impl Maker<'_> {
 impl Recordings<'_> {
     /// Returns whether the user stopped the search.
     pub(super) fn is_interrupted(&self) -> bool {
-        self.is_interrupted || self.interrupts.is_some_and(Interrupts::arrived)
+        self.interrupts.is_some_and(Interrupts::arrived)
     }
 
     /// Keeps what is known of a variant.
     pub(super) fn keep(&mut self, variant: &Variant, made: &Made) -> fit::Recorded {
         let result = self.maker.result(variant, made);
-        self.is_interrupted |= made.is_interrupted();
         if let Ok(recorded) = &made.recorded {
             for &at in &variant.measures {
                 let measure = self.maker.changes[at].measure();
@@ -302,7 +294,7 @@ impl Recorder for Recordings<'_> {
     fn record(&mut self, variants: &[Variant]) -> Vec<fit::Recorded> {
         let new: Vec<&Variant> = variants.iter().filter(|v| !self.known.contains_key(*v)).collect();
         for some in new.chunks(self.side_by_side) {
-            let rest = self.rest;
+            let rest = self.maker.whole.then_some(self.time);
             let (first, others) = some.split_first().expect("chunks are not empty");
             self.progress.begin(&some.iter().map(|v| self.maker.in_words(v)).collect::<Vec<_>>());
             let maker = &self.maker;
@@ -335,7 +327,6 @@ impl Recorder for Recordings<'_> {
         self.progress.begin(std::slice::from_ref(&what));
         let made = self.maker.make(variant, Capacity::OfDevice, Some(self.time));
         if made.is_interrupted() {
-            self.is_interrupted = true;
             return None;
         }
         let runs = made.runs(self.fails_anyway);
@@ -365,8 +356,8 @@ fn has_rest(job: &Prediction<'_>) -> bool {
     job.recorded_requests().len() < job.requests().len()
 }
 
-/// The iterations that were recorded in full, where a recording goes on after them; none if what comes after them has a higher
-/// peak. There, other plans of convolutions are not known, so that less memory only seems not to be enough.
+/// The iterations that were recorded in full, of a recording that goes on after them; none if the rest of the script has a higher peak.
+/// The other plans of the rest's convolutions are not known, so that what it needs is too high.
 fn of_iterations<'j>(whole: &Prediction<'j>) -> Option<Prediction<'j>> {
     let part = has_rest(whole).then(|| whole.without_rest())?;
     let (of_whole, of_part) = (whole.ample_outline(), part.ample_outline());

@@ -36,7 +36,6 @@ use xmem_studies::fit::{
     FewestWith, FitAnswer, LargestWith, Proof, Range, Recorder as _, Tried, Variant, VariedOption,
     fewest, largest, measures,
 };
-use xmem_studies::law::RecordedPart;
 use xmem_tempfiles::PrivateFolder;
 
 /// The values of a number without `--range`.
@@ -190,7 +189,7 @@ fn write_wrapper(
 /// Writes the law, and says how to ask it.
 fn write_law(file: &Path, answer: &FitAnswer, global: &Global) -> Result<(), CliError> {
     let Some(law) = &answer.law else {
-        let text = format!("note: there is no law: {} is not written", shown(file));
+        let text = format!("note: no law was made: {} is not written", shown(file));
         note(&text, global.verbosity());
         return Ok(());
     };
@@ -243,16 +242,13 @@ fn of_device(
             until: None,
         },
         side_by_side,
-        rest: None,
         time: args.time,
         fails_anyway: false,
         until: started + args.budget,
-        is_interrupted: false,
         interrupts,
         known: BTreeMap::new(),
         confirmed: BTreeMap::new(),
         places: BTreeMap::new(),
-        part: RecordedPart::Iterations,
         read: BTreeMap::new(),
         cudnn: None,
         progress: FitProgress::new(global.verbosity(), side_by_side),
@@ -285,11 +281,7 @@ fn of_device(
     recordings.fails_anyway = matches!(end, Some(RestEnd::Exception(_)));
     // If the script needs more later, all are recorded for as long.
     let is_later = read.needs_more_later;
-    if is_later {
-        recordings.rest = Some(args.time);
-        recordings.part = RecordedPart::Whole;
-        recordings.maker.whole = true;
-    }
+    recordings.maker.whole = is_later;
     let Read { answer, figures, .. } = read;
     let mut found = FitAnswer::new(
         template.words(value),
