@@ -9,6 +9,7 @@
 )]
 
 mod allocator;
+mod attempt;
 mod choice;
 mod commands;
 mod config;

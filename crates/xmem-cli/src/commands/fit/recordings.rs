@@ -2,10 +2,10 @@
 
 use super::progress::FitProgress;
 use super::template::Template;
+use crate::attempt::Attempt;
 use crate::commands::profile::keep_convolutions;
 use crate::measures::Change;
 use std::collections::BTreeMap;
-use std::fs;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -14,10 +14,7 @@ use xmem::predict::{CapacitySearch, CoveredExtent, Prediction};
 use xmem::types::IterationId;
 use xmem::{Answer, Bytes, Device, Estimate, EstimateBuilder, Job, PredictedJob, ReadOptions};
 use xmem_cudnn::Cudnn;
-use xmem_recorder::{
-    AppliedMeasure, Capacity, CutShort, Interrupts, LoneRank, Measure, RecordError, Recorded,
-    Request, RestEnd,
-};
+use xmem_recorder::{AppliedMeasure, Capacity, Interrupts, LoneRank, Measure, Request};
 use xmem_studies::fit::{self, Figures, Recorder, Variant, step_time};
 
 /// The time that a recording has at least, when the time of all is nearly up.
@@ -28,9 +25,6 @@ pub(super) const NOT_APPLICABLE: &str = "not applicable: ";
 
 /// Peaks that differ by less are the same: a page of the device.
 const NOTEWORTHY: Bytes = Bytes::mib(2);
-
-/// Lines of what a script printed that are shown where its recording failed.
-const PRINTED_LINES: usize = 15;
 
 /// Makes a recording of any variant.
 pub(super) struct Maker<'a> {
@@ -84,42 +78,10 @@ pub(super) struct Read {
 
 /// A recording, and what it says.
 pub(super) struct Made {
-    pub(super) recorded: Result<Recorded, RecordError>,
+    pub(super) attempt: Attempt,
     /// Of a complete recording without a limit to memory.
     pub(super) answer: Option<Result<Read, String>>,
-    pub(super) printed: PathBuf,
     took: Duration,
-}
-
-impl Made {
-    /// Returns whether the script ran as far as it was let run; `fails_anyway` is true if the job as it is fails later, too.
-    pub(super) fn runs(&self, fails_anyway: bool) -> bool {
-        let Ok(recorded) = &self.recorded else { return false };
-        let fails = recorded.rest.as_ref().is_some_and(|r| matches!(r.end, RestEnd::Exception(_)));
-        recorded.cut_short.is_none() && (!fails || fails_anyway && !self.is_out_of_memory())
-    }
-
-    /// Returns whether the user stopped it.
-    pub(super) fn is_interrupted(&self) -> bool {
-        match &self.recorded {
-            Ok(recorded) => recorded.cut_short == Some(CutShort::Interrupted),
-            Err(error) => error.is_interrupted(),
-        }
-    }
-
-    /// Returns whether an allocation failed that the script did not handle.
-    pub(super) fn is_out_of_memory(&self) -> bool {
-        let of_error = |text: &str| text.contains("OutOfMemoryError");
-        let printed = || last_lines(&self.printed).iter().any(|line| of_error(line));
-        match &self.recorded {
-            Ok(Recorded { cut_short: Some(CutShort::Raised(text)), .. }) => of_error(text),
-            Ok(Recorded { cut_short: None, rest, .. }) => {
-                rest.as_ref().is_some_and(|r| matches!(r.end, RestEnd::Exception(_))) && printed()
-            }
-            Ok(_) => printed(),
-            Err(error) => of_error(&error.to_string()) || printed(),
-        }
-    }
 }
 
 impl Maker<'_> {
@@ -163,7 +125,7 @@ impl Maker<'_> {
             }
             _ => None,
         };
-        Made { recorded, answer, printed, took: started.elapsed() }
+        Made { attempt: Attempt { recorded, printed }, answer, took: started.elapsed() }
     }
 
     fn figures(&self, trace: &Path) -> Result<Read, String> {
@@ -219,16 +181,7 @@ impl Maker<'_> {
 
     /// What a recording says about a variant: the figures, or why there are none.
     fn result(&self, variant: &Variant, made: &Made) -> fit::Recorded {
-        if made.is_interrupted() {
-            return Err("interrupted".to_owned());
-        }
-        let recorded = made.recorded.as_ref().map_err(|error| {
-            last_line(&made.printed)
-                .map_or_else(|| error.to_string(), |line| format!("{error}: {line}"))
-        })?;
-        if let Some(reason) = &recorded.cut_short {
-            return Err(why(reason, &made.printed));
-        }
+        let recorded = made.attempt.complete()?;
         let setting = self.setting(variant.value);
         let changes = variant.measures.iter().filter_map(|&at| self.changes[at].measure());
         for measure in setting.iter().chain(changes) {
@@ -273,7 +226,7 @@ impl Recordings<'_> {
     /// Keeps what is known of a variant.
     pub(super) fn keep(&mut self, variant: &Variant, made: &Made) -> fit::Recorded {
         let result = self.maker.result(variant, made);
-        if let Ok(recorded) = &made.recorded {
+        if let Ok(recorded) = &made.attempt.recorded {
             for &at in &variant.measures {
                 let measure = self.maker.changes[at].measure();
                 let found = measure.and_then(|m| applied(m.name(), &recorded.measures));
@@ -326,10 +279,10 @@ impl Recorder for Recordings<'_> {
         let what = format!("{} in the memory of the device", self.maker.in_words(variant));
         self.progress.begin(std::slice::from_ref(&what));
         let made = self.maker.make(variant, Capacity::OfDevice, Some(self.time));
-        if made.is_interrupted() {
+        if made.attempt.is_interrupted() {
             return None;
         }
-        let runs = made.runs(self.fails_anyway);
+        let runs = made.attempt.runs(self.fails_anyway);
         self.count += 1;
         self.progress.ran(&what, runs, made.took);
         self.confirmed.insert(variant.clone(), runs);
@@ -396,47 +349,4 @@ pub(super) fn all_iterations(answer: &Answer) -> usize {
 
 fn applied<'a>(name: &str, all: &'a [AppliedMeasure]) -> Option<&'a AppliedMeasure> {
     all.iter().find(|applied| applied.name == name)
-}
-
-/// Why a recording is incomplete.
-fn why(reason: &CutShort, printed: &Path) -> String {
-    match reason {
-        CutShort::Raised(text) if is_of_values(text) => format!(
-            "the script raised {} (values are not computed on a virtual GPU, which may be why)",
-            one_line(text)
-        ),
-        CutShort::Raised(text) => format!("the script raised {}", one_line(text)),
-        CutShort::Exit(status) => {
-            let line = last_line(printed).map_or_else(String::new, |line| format!(": {line}"));
-            format!("the script ended with {status}{line}")
-        }
-        CutShort::Memory(_) => "this machine ran out of memory".to_owned(),
-        CutShort::Timeout(_) => "the time was up".to_owned(),
-        _ => "its recording is incomplete".to_owned(),
-    }
-}
-
-/// Whether an exception may be raised for a value that was not computed.
-fn is_of_values(text: &str) -> bool {
-    ["ValueError", "AssertionError", "IndexError", "KeyError"]
-        .iter()
-        .any(|name| text.starts_with(name))
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// The last line that a script printed.
-fn last_line(printed: &Path) -> Option<String> {
-    last_lines(printed).pop()
-}
-
-/// The last lines that a script printed.
-pub(super) fn last_lines(printed: &Path) -> Vec<String> {
-    let text = fs::read(printed).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let from = lines.len().saturating_sub(PRINTED_LINES);
-    lines[from..].iter().map(|line| xmem::types::printable(line).to_string()).collect()
 }

@@ -6,9 +6,7 @@ use super::error::FitFailure;
 use super::law;
 use super::page;
 use super::progress::FitProgress;
-use super::recordings::{
-    Made, Maker, NOT_APPLICABLE, Read, Recordings, all_iterations, last_lines,
-};
+use super::recordings::{Made, Maker, NOT_APPLICABLE, Read, Recordings, all_iterations};
 use super::template::{Ranks, Template};
 use crate::commands::Outcome;
 use crate::commands::profile::{check_command, print_cut_short, writable};
@@ -359,23 +357,24 @@ fn base(
     result: xmem_studies::fit::Recorded,
     template: &Template,
 ) -> Result<Result<Base, Exit>, CliError> {
-    let tell = |printed: &Path| {
-        let lines = last_lines(printed);
+    let Made { attempt, answer, .. } = made;
+    let tell = |lines: &[String]| {
         if !lines.is_empty() {
             say("the script printed:");
             lines.iter().for_each(|line| say(&format!("  {line}")));
         }
     };
-    let recorded = match made.recorded {
+    let lines = attempt.last_lines();
+    let recorded = match attempt.recorded {
         Ok(recorded) => recorded,
         Err(error) => {
-            tell(&made.printed);
+            tell(&lines);
             return Err(error.into());
         }
     };
     if let Some(reason) = &recorded.cut_short {
         if !matches!(reason, CutShort::Interrupted) {
-            tell(&made.printed);
+            tell(&lines);
         }
         print_cut_short(&recorded, reason);
         return Ok(Err(match reason {
@@ -383,7 +382,7 @@ fn base(
             _ => Exit::CutShort,
         }));
     }
-    match (made.answer, result) {
+    match (answer, result) {
         (Some(Ok(read)), Ok(_)) => Ok(Ok((recorded, read))),
         (_, Err(reason)) => Err(match (template.measure, reason.strip_prefix(NOT_APPLICABLE)) {
             (Some(_), Some(reason)) => {
@@ -475,7 +474,7 @@ fn prove(found: &mut FitAnswer, recordings: &mut Recordings<'_>, value: Option<u
     let less = figures.needs.saturating_sub(context).saturating_sub(BELOW);
     recordings.progress.begin(&["what is suggested, with less than it needs".to_owned()]);
     let below = recordings.maker.make(&variant, Capacity::Of(less), Some(recordings.time));
-    let fails = below.is_out_of_memory();
+    let fails = below.attempt.is_out_of_memory();
     recordings.progress.proven(fails);
     recordings.count += 1;
     found.proof = Some(Proof { runs, less: BELOW, fails_below: fails });
