@@ -8,6 +8,7 @@ mod cudnn_worker;
 mod devices;
 mod diff;
 mod enter_overlay;
+mod eval;
 mod fit;
 mod inspect;
 mod look;
@@ -36,6 +37,7 @@ use cudnn_worker::CudnnWorkerArgs;
 use devices::DevicesArgs;
 use diff::DiffArgs;
 use enter_overlay::EnterOverlayArgs;
+use eval::EvalArgs;
 use fit::FitArgs;
 use inspect::InspectArgs;
 use look::LookArgs;
@@ -56,8 +58,9 @@ use validate::ValidateArgs;
 pub(crate) type Outcome = Result<Exit, CliError>;
 
 /// The options that `-h` shows, of commands that have more than a screen of them.
-pub(crate) const SHORT_HELP: [(&str, &[&str]); 11] = [
+pub(crate) const SHORT_HELP: [(&str, &[&str]); 12] = [
     ("profile", profile::SHORT_HELP),
+    ("eval", eval::SHORT_HELP),
     ("fit", fit::SHORT_HELP),
     ("replay", replay::SHORT_HELP),
     ("check", check::SHORT_HELP),
@@ -136,6 +139,8 @@ pub(crate) enum Command {
     Snapshot(SnapshotArgs),
     /// Compare the estimate of a trace with a memory snapshot of the same job
     Validate(Box<ValidateArgs>),
+    /// Judge estimators by many jobs: errors, failures and verdicts, as in the papers
+    Eval(Box<EvalArgs>),
     /// List the known devices
     Devices(DevicesArgs),
     /// Show the settings of `xmem check`, and where each comes from
@@ -175,6 +180,7 @@ impl Cli {
             Command::Inspect(args) => inspect::run(args, global),
             Command::Snapshot(args) => snapshot::run(args, global),
             Command::Validate(args) => validate::run(args, global),
+            Command::Eval(args) => eval::run(args, global),
             Command::Devices(args) => devices::run(args),
             Command::Completions(args) => completions::run(args, crate::command()),
             Command::CudnnWorker(args) => cudnn_worker::run(args),

@@ -3,11 +3,12 @@
 //! A memory snapshot of a real run (`torch.cuda.memory._dump_snapshot`) records what PyTorch's
 //! allocator did, event by event. Two things can be held against it: the simulator, which gets the
 //! recorded requests and has to do the same ([`rerun`]); and an estimate from a CPU trace, which
-//! has to foresee the requests themselves.
+//! has to foresee the requests themselves. [`evaluation`] judges estimators by many runs whose peak is known.
 //!
 //! Left to others: opening files, printing, and improving what is judged.
 #![forbid(unsafe_code)]
 
+pub mod evaluation;
 mod facts;
 mod findings;
 mod recording;

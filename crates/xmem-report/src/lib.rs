@@ -16,6 +16,7 @@ pub mod diff;
 mod document;
 mod encode;
 mod error;
+mod eval;
 mod fields;
 mod findings;
 mod fit;

@@ -12,6 +12,7 @@ use crate::convolutions::ConvolutionsDocument;
 use crate::devices::json::DevicesDocument;
 use crate::diff::json::DifferenceDocument;
 use crate::error::ErrorDocument;
+use crate::eval::json::EvalDocument;
 use crate::fit::json::FitDocument;
 use crate::inspect::json::InspectDocument;
 use crate::law::json::LawDocument;
@@ -35,13 +36,14 @@ use std::collections::BTreeSet;
 /// The schema of a document by the value of its key `schema`.
 type Published = (&'static str, fn(&str) -> String);
 
-const PUBLISHED: [Published; 24] = [
+const PUBLISHED: [Published; 25] = [
     ("xmem.baseline/1", schema::<BaselineDocument>),
     ("xmem.check/1", schema::<CheckDocument>),
     ("xmem.convolutions.1", schema::<ConvolutionsDocument<'_>>),
     ("xmem.devices/1", schema::<DevicesDocument<'_>>),
     ("xmem.diff/1", schema::<DifferenceDocument<'_>>),
     ("xmem.error/1", schema::<ErrorDocument<'_>>),
+    ("xmem.eval/1", schema::<EvalDocument<'_>>),
     ("xmem.fit/1", schema::<FitDocument<'_>>),
     ("xmem.inspect/2", schema::<InspectDocument<'_>>),
     ("xmem.law/1", schema::<LawDocument>),

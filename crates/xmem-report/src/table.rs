@@ -15,13 +15,18 @@ pub(crate) enum Align {
 
 /// Rows under headings.
 pub(crate) struct Table {
-    columns: Vec<(&'static str, Align)>,
+    columns: Vec<(String, Align)>,
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     pub(crate) fn new(columns: &[(&'static str, Align)]) -> Self {
-        Self { columns: columns.to_vec(), rows: Vec::new() }
+        Self::named(columns.iter().map(|&(name, align)| (name.to_owned(), align)).collect())
+    }
+
+    /// A table whose headings are data.
+    pub(crate) const fn named(columns: Vec<(String, Align)>) -> Self {
+        Self { columns, rows: Vec::new() }
     }
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
@@ -36,7 +41,7 @@ impl Table {
             .collect();
         let widths = self.widths(&shown, style.columns());
         let mut page = String::new();
-        let headings: Vec<&str> = self.columns.iter().map(|c| c.0).collect();
+        let headings: Vec<&str> = self.columns.iter().map(|c| c.0.as_str()).collect();
         let heading = self.line(&shown, &widths, |c| headings[c]);
         page += &format!("  {}\n", style.paint(Ink::Faint, &heading));
         for row in &self.rows {

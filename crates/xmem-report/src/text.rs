@@ -1,6 +1,11 @@
 //! Human-readable output.
 
 pub use crate::devices::text::{devices, slices};
+pub use crate::eval::markdown::evaluation_in_markdown;
+pub use crate::eval::tables::{
+    EvalTable, subject as evaluation_subject, tables as evaluation_tables,
+};
+pub use crate::eval::text::{evaluation, evaluation_brief};
 pub use crate::fit::text::{fit, fit_brief};
 pub use crate::inspect::text::inspect;
 pub use crate::law::text::law;

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod evaluation;
 mod folded;
 mod html;
 mod parquet;
@@ -12,6 +13,7 @@ mod perfetto;
 mod speedscope;
 mod svg;
 
+pub use evaluation::{PageTable, evaluation_figures, evaluation_page};
 pub use folded::folded;
 pub use html::{PageFit, PageRun, PageWhatIf, page};
 pub use parquet::{ParquetTable, parquet};

@@ -3,9 +3,9 @@
 //!
 //! Left to others: elements and their style ([`canvas`]), the two pictures ([`over_time`], [`treemap`]).
 
-mod canvas;
+pub(crate) mod canvas;
 mod over_time;
-mod palette;
+pub(crate) mod palette;
 mod scale;
 mod squares;
 mod treemap;

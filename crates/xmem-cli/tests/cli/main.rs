@@ -12,6 +12,7 @@ mod cudnn_trust;
 mod diff;
 mod doubts;
 mod errors;
+mod eval;
 mod fit;
 mod gpu;
 mod guide;

@@ -5,11 +5,11 @@ use std::fmt::Write;
 
 /// The body of a document in the making.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Canvas(String);
+pub(crate) struct Canvas(String);
 
 /// The part of a text that stands at its position.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Anchor {
+pub(crate) enum Anchor {
     Start,
     Middle,
     End,
@@ -31,12 +31,12 @@ const DARK_STYLE: &str = "\
 .top,.reserved{stroke:#e6edf3}.limit{stroke:#ff7b72}.alarm{fill:#ff7b72}.dot{fill:#e6edf3;stroke:#0d1117}";
 
 impl Canvas {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// A rectangle (x, y, width, height) with a text for the pointer.
-    pub(super) fn rect(
+    pub(crate) fn rect(
         &mut self,
         (x, y, width, height): (f64, f64, f64, f64),
         class: &str,
@@ -53,7 +53,7 @@ impl Canvas {
         self.close("rect", hint);
     }
 
-    pub(super) fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, class: &str, text: &str) {
+    pub(crate) fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, class: &str, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "",
             Anchor::Middle => " text-anchor=\"middle\"",
@@ -68,7 +68,7 @@ impl Canvas {
         );
     }
 
-    pub(super) fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
+    pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
         let _ = write!(
             self.0,
             "<path d=\"M{} {}L{} {}\" class=\"{class}\"/>",
@@ -80,18 +80,30 @@ impl Canvas {
     }
 
     /// A path with a text for the pointer.
-    pub(super) fn path(&mut self, path: &Path, class: &str, hint: Option<&str>) {
+    pub(crate) fn path(&mut self, path: &Path, class: &str, hint: Option<&str>) {
         let _ = write!(self.0, "<path d=\"{}\" class=\"{class}\"", path.0);
         self.close("path", hint);
     }
 
-    pub(super) fn dot(&mut self, (x, y): (f64, f64)) {
+    pub(crate) fn dot(&mut self, (x, y): (f64, f64)) {
         let _ = write!(
             self.0,
             "<circle cx=\"{}\" cy=\"{}\" r=\"3.5\" class=\"dot\"/>",
             Short(x),
             Short(y)
         );
+    }
+
+    /// A circle with a text for the pointer.
+    pub(crate) fn circle(&mut self, (x, y): (f64, f64), radius: f64, class: &str, hint: &str) {
+        let _ = write!(
+            self.0,
+            "<circle cx=\"{}\" cy=\"{}\" r=\"{}\" class=\"{class}\"",
+            Short(x),
+            Short(y),
+            Short(radius)
+        );
+        self.close("circle", Some(hint));
     }
 
     fn close(&mut self, element: &str, hint: Option<&str>) {
@@ -102,7 +114,7 @@ impl Canvas {
     }
 
     /// The document.
-    pub(super) fn finish(self, width: f64, height: f64, title: &str, description: &str) -> String {
+    pub(crate) fn finish(self, width: f64, height: f64, title: &str, description: &str) -> String {
         let (width, height) = (Short(width), Short(height));
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
@@ -121,22 +133,22 @@ impl Canvas {
 
 /// The data of a path of horizontal and vertical lines.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Path(String);
+pub(crate) struct Path(String);
 
 impl Path {
-    pub(super) fn start((x, y): (f64, f64)) -> Self {
+    pub(crate) fn start((x, y): (f64, f64)) -> Self {
         Self(format!("M{} {}", Short(x), Short(y)))
     }
 
-    pub(super) fn horizontal(&mut self, x: f64) {
+    pub(crate) fn horizontal(&mut self, x: f64) {
         let _ = write!(self.0, "H{}", Short(x));
     }
 
-    pub(super) fn vertical(&mut self, y: f64) {
+    pub(crate) fn vertical(&mut self, y: f64) {
         let _ = write!(self.0, "V{}", Short(y));
     }
 
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.0.push('Z');
     }
 }
@@ -147,13 +159,13 @@ const CHARACTER: f64 = 0.61;
 const FEWEST: usize = 7;
 
 /// About the width of a text, in pixels.
-pub(super) fn width_of(text: &str, size: f64) -> f64 {
+pub(crate) fn width_of(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * CHARACTER
 }
 
 /// The text, or as much of its end as `width` has room for: the end of a path tells more than its beginning. Empty if
 /// hardly anything has room.
-pub(super) fn fitted(text: &str, width: f64, size: f64) -> String {
+pub(crate) fn fitted(text: &str, width: f64, size: f64) -> String {
     let room = (width / (size * CHARACTER)).max(0.0) as usize;
     let count = text.chars().count();
     if count <= room {
@@ -182,7 +194,7 @@ impl std::fmt::Display for Short {
 
 /// A text as content of an element. What XML does not allow is left out.
 #[derive(Clone, Copy, Debug)]
-struct Escaped<'a>(&'a str);
+pub(crate) struct Escaped<'a>(pub(crate) &'a str);
 
 impl std::fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -1,0 +1,15 @@
+//! `xmem eval`.
+
+mod args;
+mod cluster;
+mod error;
+mod jobs;
+mod matrix;
+mod output;
+mod readings;
+mod rounds;
+mod run;
+mod store;
+
+pub(crate) use args::{EvalArgs, SHORT_HELP};
+pub(crate) use run::run;

@@ -1,0 +1,158 @@
+//! Arguments of `xmem eval`.
+
+use crate::values::count;
+use clap::{Args, ValueEnum, ValueHint};
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// The options that `-h` shows.
+pub(crate) const SHORT_HELP: &[&str] =
+    &["matrix", "readings", "sample", "seed", "store", "shard", "format", "output"];
+
+#[derive(Debug, Args)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "A matrix names jobs (a command with {model}, {batch} and other factors), devices and estimators. Each job is\n\
+        recorded and estimated, run in the memory of the device (first round), and run again with only as much\n\
+        memory as was estimated (second round), on a virtual GPU. With --readings, the first round is one that was\n\
+        measured elsewhere. Recordings are kept in the store: a run that was stopped goes on where it was.\n\n\
+        Examples:\n  \
+        xmem eval benches/paper/xmem.toml --sample 60 --seed 1\n  \
+        xmem eval benches/paper/xmem.toml --readings benches/paper/readings.csv --format html -o paper.html\n  \
+        xmem eval benches/paper/xmem.toml --readings benches/paper/readings.csv --estimators xmem-original,dnnmem\n  \
+        xmem eval matrix.toml --shard 3/64 --store /shared/store\n  \
+        xmem eval matrix.toml --on slurm --shards 64 --store /shared/store | sbatch\n\n\
+        Exit code: 0 all jobs were evaluated, 2 usage error, 3 a file cannot be read or written, 4 some jobs could\n\
+        not be evaluated."
+)]
+pub(crate) struct EvalArgs {
+    /// Matrix of jobs, a TOML file
+    #[arg(value_name = "MATRIX.toml", value_hint = ValueHint::FilePath)]
+    pub(crate) matrix: PathBuf,
+    /// Measured runs: a CSV file with the factors of each run, `peak_bytes` and `out_of_memory`, and columns
+    /// `NAME.memory_bytes`, `NAME.out_of_memory` and so on for estimates that others published
+    #[arg(long, value_name = "FILE.csv", value_hint = ValueHint::FilePath)]
+    pub(crate) readings: Option<PathBuf>,
+    /// Evaluate this many jobs, drawn at random, instead of all
+    #[arg(long, value_name = "N", value_parser = count::<NonZeroU64>)]
+    pub(crate) sample: Option<NonZeroU64>,
+    /// Seed of the draw: the same seed draws the same jobs
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Evaluate only jobs whose factor has this value; repeatable
+    #[arg(long, value_name = "FACTOR=VALUE", value_parser = only)]
+    pub(crate) only: Vec<(String, String)>,
+    /// Estimators to judge, in place of all of the matrix and of the readings; those of the readings alone need no recording
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) estimators: Vec<String>,
+    /// Folder with the recordings [default: MATRIX.store beside the matrix]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) store: Option<PathBuf>,
+    /// Record the jobs of one part of all, for example 3/64, and print no answer; run without it when all parts are done
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<Shard>,
+    /// Print a job script for a cluster that records all parts, instead of recording
+    #[arg(long, value_enum, value_name = "CLUSTER", conflicts_with_all = ["shard", "format", "without_recording"], requires = "shards")]
+    pub(crate) on: Option<Cluster>,
+    /// Parts of the job script
+    #[arg(long, value_name = "N", requires = "on", value_parser = count::<NonZeroU64>)]
+    pub(crate) shards: Option<NonZeroU64>,
+    /// Container image of the job script for Kubernetes
+    #[arg(long, value_name = "IMAGE", requires = "on")]
+    pub(crate) image: Option<String>,
+    /// Record nothing: evaluate the jobs that are in the store
+    #[arg(long)]
+    pub(crate) without_recording: bool,
+    /// Do not run the jobs a second time with only as much memory as was estimated
+    #[arg(long)]
+    pub(crate) without_second_round: bool,
+    /// Jobs that are recorded side by side [default: 2]
+    #[arg(long, value_name = "N", value_parser = count::<NonZeroUsize>)]
+    pub(crate) jobs: Option<NonZeroUsize>,
+    /// Format of the answer
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) format: EvalFormat,
+    /// Write the answer to this file instead of standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    /// Write the figures as SVG files to this folder
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) figures: Option<PathBuf>,
+}
+
+/// The format of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EvalFormat {
+    /// Text.
+    Text,
+    /// JSON, schema xmem.eval/1.
+    Json,
+    /// A row for each job and estimator.
+    Csv,
+    /// Tables for a document.
+    Markdown,
+    /// A page with the figures.
+    Html,
+}
+
+/// A cluster that runs the parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Cluster {
+    /// A job array, for sbatch.
+    Slurm,
+    /// An Indexed Job, for kubectl apply.
+    Kubernetes,
+}
+
+/// One part of all jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shard {
+    /// From 1.
+    pub(crate) number: u64,
+    pub(crate) of: u64,
+}
+
+impl Shard {
+    /// Returns whether a job, by its place, is in this part.
+    pub(crate) fn has(self, place: usize) -> bool {
+        place as u64 % self.of == self.number - 1
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = || "expected a part and the number of parts, for example 3/64".to_owned();
+        let (number, of) = text.split_once('/').ok_or_else(expected)?;
+        let (number, of) = number.parse().ok().zip(of.parse().ok()).ok_or_else(expected)?;
+        if number == 0 || number > of {
+            return Err(format!("parts are counted from 1 to {of}"));
+        }
+        Ok(Self { number, of })
+    }
+}
+
+fn only(text: &str) -> Result<(String, String), String> {
+    let (factor, value) =
+        text.split_once('=').ok_or("expected a factor and a value, for example model=VGG16")?;
+    Ok((factor.trim().to_owned(), value.trim().to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_have_each_job_once() {
+        let shards: Vec<Shard> =
+            (1..=3).map(|number| format!("{number}/3").parse().expect("a shard")).collect();
+        for place in 0..10 {
+            assert_eq!(shards.iter().filter(|shard| shard.has(place)).count(), 1, "{place}");
+        }
+        for text in ["3", "0/3", "4/3", "a/3", "1/"] {
+            text.parse::<Shard>().expect_err(text);
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Recordings of jobs: for the estimate, in the memory of the device, and with as much memory as was estimated.
+
+use super::jobs::PlannedJob;
+use super::matrix::{Estimator, EstimatorEngine, Figure, ReadingsFrom, with_values};
+use super::store::{Key, Round, Store};
+use crate::attempt::Attempt;
+use crate::commands::profile::keep_convolutions;
+use crate::terminal::shown;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use xmem::analyzer::ScriptPart;
+use xmem::predict::CapacitySearch;
+use xmem::{Bytes, Estimate, Job, ReadOptions};
+use xmem_eval::evaluation::{EstimatedRun, SecondRound, TrueRun};
+use xmem_recorder::{Capacity, Engine, Interrupts, Request, Stacks};
+
+/// What rounds are made with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rounds<'a> {
+    pub(super) store: &'a Store,
+    /// The folder of the matrix.
+    pub(super) folder: &'a Path,
+    /// Whether jobs are recorded that are not in the store.
+    pub(super) records: bool,
+    /// Whether there is a second round.
+    pub(super) second: bool,
+    pub(super) interrupts: Option<&'a Interrupts>,
+}
+
+/// A job that is not evaluated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// The estimator is not for such jobs.
+    NotApplicable,
+    /// It is not in the store, and nothing is recorded.
+    NotRecorded,
+    /// The user stopped the evaluation.
+    Interrupted,
+    /// It cannot be evaluated.
+    Failed(String),
+}
+
+impl From<String> for Missing {
+    fn from(reason: String) -> Self {
+        Self::Failed(reason)
+    }
+}
+
+impl Rounds<'_> {
+    /// The run of a job: the one that was measured, or one on a virtual GPU with the memory of the device.
+    pub(super) fn truth(&self, job: &PlannedJob<'_>) -> Result<TrueRun, Missing> {
+        if let Some(reading) = &job.reading {
+            return Ok(TrueRun {
+                peak: reading.peak,
+                out_of_memory: reading.out_of_memory,
+                capacity: reading.capacity.unwrap_or(job.device.memory),
+            });
+        }
+        let round = self.limited(job, Capacity::OfDevice)?;
+        Ok(TrueRun {
+            peak: round.reserved().unwrap_or_default(),
+            out_of_memory: round.out_of_memory,
+            capacity: job.device.memory,
+        })
+    }
+
+    /// The estimate of a job, and what becomes of it in the second round.
+    pub(super) fn estimate(
+        &self,
+        job: &PlannedJob<'_>,
+        estimator: &Estimator,
+    ) -> Result<EstimatedRun, Missing> {
+        if !estimator.is_for(&job.configuration) {
+            return Err(Missing::NotApplicable);
+        }
+        let first = match estimator.command.as_slice() {
+            [] => self.of_recording(job, estimator)?,
+            command => self.of_command(job, command)?,
+        };
+        let second = match self.second && !first.out_of_memory {
+            true => {
+                let round = self.limited(job, Capacity::Of(first.reserve))?;
+                let peak = round.reserved().filter(|_| !round.out_of_memory);
+                let error = peak.filter(|peak| *peak > Bytes::ZERO).map(|peak| {
+                    (first.reserve.get() as f64 - peak.get() as f64).abs() / peak.get() as f64
+                });
+                Some(SecondRound { out_of_memory: round.out_of_memory, error })
+            }
+            false => None,
+        };
+        Ok(EstimatedRun { second, ..first })
+    }
+
+    /// The estimate of xmem: the job is recorded without a limit to memory, and replayed on the device. Of several orders, the
+    /// median, in the range of all.
+    fn of_recording(
+        &self,
+        job: &PlannedJob<'_>,
+        estimator: &Estimator,
+    ) -> Result<EstimatedRun, Missing> {
+        let mut orders = Vec::new();
+        let mut seen = BTreeSet::new();
+        for configuration in estimator.recorded(&job.configuration) {
+            let command = job.kind.command_of(&configuration, self.folder);
+            if seen.insert(command.clone()) {
+                orders.push(self.of_order(job, &command, estimator)?);
+            }
+        }
+        orders.sort_by_key(|order| order.memory);
+        let range = match orders.as_slice() {
+            [one] => one.range,
+            several => {
+                let low =
+                    several.iter().map(|one| one.range.map_or(one.memory, |(low, _)| low)).min();
+                let high =
+                    several.iter().map(|one| one.range.map_or(one.memory, |(_, high)| high)).max();
+                low.zip(high)
+            }
+        };
+        let runtime = orders.iter().filter_map(|order| order.runtime).sum();
+        match orders.get(orders.len() / 2) {
+            Some(&median) => Ok(EstimatedRun { range, runtime: Some(runtime), ..median }),
+            None => Err(Missing::Failed("`over` has a factor without values".to_owned())),
+        }
+    }
+
+    /// The estimate from one recording.
+    fn of_order(
+        &self,
+        job: &PlannedJob<'_>,
+        command: &[OsString],
+        estimator: &Estimator,
+    ) -> Result<EstimatedRun, Missing> {
+        let (key, round) = self.recorded(job, command, estimator.engine)?;
+        let started = Instant::now();
+        let trace = self.store.trace(&key);
+        let read = Job::from_path(&trace, &ReadOptions::default()).map_err(|e| e.to_string())?;
+        let estimate = Estimate::builder(job.device.clone()).capacity_search(CapacitySearch::Run);
+        let predicted = estimate.build().predict(&read).map_err(|error| error.to_string())?;
+        let answer = predicted.answer();
+        let memory = &answer.memory;
+        let (figure, range) = match estimator.figure {
+            Figure::Reserved => (memory.peak.reserved, Some(memory.range.reserved)),
+            Figure::Allocated => (memory.peak.allocated, Some(memory.range.allocated)),
+            Figure::Least => {
+                let taken = predicted.prediction().device().taken;
+                (answer.least_capacity().saturating_sub(taken), None)
+            }
+        };
+        let before = match (&job.reading, job.kind.readings_from) {
+            (Some(_), ReadingsFrom::FirstIteration) => {
+                let parts = memory.coverage.parts.iter();
+                let setup = parts.filter(|part| part.part == ScriptPart::Setup);
+                setup.map(|part| part.reserved).max().unwrap_or_default()
+            }
+            _ => Bytes::ZERO,
+        };
+        let counted = |bytes: Bytes| bytes.saturating_sub(before);
+        Ok(EstimatedRun {
+            memory: counted(figure),
+            reserve: figure,
+            // When exactly the reading began is not known.
+            range: range.map(|range| (counted(range.low), range.high)),
+            out_of_memory: !memory.fits,
+            second: None,
+            runtime: Some(round.took() + started.elapsed()),
+        })
+    }
+
+    /// The estimate that another program prints.
+    fn of_command(
+        &self,
+        job: &PlannedJob<'_>,
+        command: &[String],
+    ) -> Result<EstimatedRun, Missing> {
+        let command = with_values(command, &job.configuration, self.folder);
+        let key = Key::new(&command, &[]);
+        let round = match self.store.find(&key) {
+            Some(round) => round,
+            None => {
+                self.may_record()?;
+                let started = Instant::now();
+                let memory = printed_bytes(&command)?;
+                let round = Round::new(&command, Some(memory), false, started.elapsed(), None);
+                self.put(&key, &round)?;
+                round
+            }
+        };
+        let memory = round.reserved().unwrap_or_default();
+        Ok(EstimatedRun {
+            memory,
+            reserve: memory,
+            range: None,
+            out_of_memory: memory > job.device.memory,
+            second: None,
+            runtime: Some(round.took()),
+        })
+    }
+
+    /// The recording of a job without a limit to memory, with its trace.
+    fn recorded(
+        &self,
+        job: &PlannedJob<'_>,
+        command: &[OsString],
+        engine: EstimatorEngine,
+    ) -> Result<(Key, Round), Missing> {
+        let engine = engine.of_recorder();
+        let settings = settings(job, engine, "unlimited");
+        let key = Key::new(command, &settings);
+        if let Some(round) = self.store.find(&key)
+            && self.store.trace(&key).exists()
+        {
+            return Ok((key, round));
+        }
+        let (mut attempt, took) =
+            self.attempt(job, command, (engine, Capacity::Unlimited), &key)?;
+        attempt.complete()?;
+        if let Ok(recorded) = &mut attempt.recorded {
+            keep_convolutions(recorded, &job.device);
+        }
+        let round = self.keep(command, &key, &attempt, took)?;
+        Ok((key, round))
+    }
+
+    /// The run of a job with limited memory on a virtual GPU.
+    fn limited(&self, job: &PlannedJob<'_>, capacity: Capacity) -> Result<Round, Missing> {
+        let engine = Engine::VirtualGpu;
+        let size = match capacity {
+            Capacity::Of(size) => size.get().to_string(),
+            Capacity::OfDevice | Capacity::Unlimited => "device".to_owned(),
+        };
+        let settings = settings(job, engine, &size);
+        let command = job.kind.command_of(&job.configuration, self.folder);
+        let key = Key::new(&command, &settings);
+        if let Some(round) = self.store.find(&key) {
+            return Ok(round);
+        }
+        let (attempt, took) = self.attempt(job, &command, (engine, capacity), &key)?;
+        if !attempt.is_out_of_memory() {
+            attempt.complete()?;
+        }
+        let round = self.keep(&command, &key, &attempt, took)?;
+        // Only its peaks count.
+        let _ = fs::remove_file(self.store.trace(&key));
+        Ok(round)
+    }
+
+    /// Records a job.
+    fn attempt(
+        &self,
+        job: &PlannedJob<'_>,
+        command: &[OsString],
+        (engine, capacity): (Engine, Capacity),
+        key: &Key,
+    ) -> Result<(Attempt, Duration), Missing> {
+        self.may_record()?;
+        let mut command = command.iter().cloned();
+        let command: (OsString, Vec<OsString>) =
+            (command.next().unwrap_or_default(), command.collect());
+        let printed = self.store.printed(key);
+        let request = Request {
+            engine,
+            capacity,
+            steps: job.kind.steps,
+            stacks: Stacks::Omitted,
+            printed: Some(printed.clone()),
+            helper: std::env::current_exe().ok(),
+            ..Request::new(command, self.store.trace(key), job.device.clone())
+        };
+        let started = Instant::now();
+        let recorded = xmem_recorder::record(&request, &mut |_| {});
+        let attempt = Attempt { recorded, printed };
+        match attempt.is_interrupted() {
+            true => Err(Missing::Interrupted),
+            false => Ok((attempt, started.elapsed())),
+        }
+    }
+
+    fn keep(
+        &self,
+        command: &[OsString],
+        key: &Key,
+        attempt: &Attempt,
+        took: Duration,
+    ) -> Result<Round, Missing> {
+        let recorded = attempt.recorded.as_ref().ok();
+        let peaks = recorded.and_then(|recorded| recorded.peaks);
+        let round = Round::new(
+            command,
+            peaks.map(|peaks| Bytes(peaks.reserved)),
+            attempt.is_out_of_memory(),
+            took,
+            recorded.and_then(|recorded| recorded.torch.clone()),
+        );
+        self.put(key, &round)?;
+        let _ = fs::remove_file(&attempt.printed);
+        Ok(round)
+    }
+
+    fn put(&self, key: &Key, round: &Round) -> Result<(), Missing> {
+        self.store.keep(key, round).map_err(|error| {
+            let path = shown(self.store.path());
+            Missing::Failed(format!("cannot write to the store `{path}`: {error}"))
+        })
+    }
+
+    fn may_record(&self) -> Result<(), Missing> {
+        match self.interrupts {
+            Some(interrupts) if interrupts.arrived() => Err(Missing::Interrupted),
+            _ if !self.records => Err(Missing::NotRecorded),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The number of bytes in the last line that a command prints.
+fn printed_bytes(command: &[OsString]) -> Result<Bytes, String> {
+    let output = Command::new(&command[0])
+        .args(&command[1..])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("`{}`: {error}", shown(Path::new(&command[0]))))?;
+    let last = |text: &[u8]| {
+        let text = String::from_utf8_lossy(text);
+        let last = text.lines().rev().find(|line| !line.trim().is_empty());
+        last.unwrap_or_default().trim().to_owned()
+    };
+    if !output.status.success() {
+        let (status, error) = (output.status, last(&output.stderr));
+        return Err(format!("the estimator ended with {status}: {error}"));
+    }
+    let last = last(&output.stdout);
+    last.parse()
+        .map(Bytes)
+        .map_err(|_| format!("the estimator printed `{last}`, expected a number of bytes"))
+}
+
+/// What decides about a round beside the command.
+fn settings(job: &PlannedJob<'_>, engine: Engine, capacity: &str) -> [String; 4] {
+    let steps = job.kind.steps.to_string();
+    [job.device.name.clone(), engine.name().to_owned(), steps, capacity.to_owned()]
+}

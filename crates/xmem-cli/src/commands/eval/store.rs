@@ -1,0 +1,174 @@
+//! Recordings that are kept, by what decides about them: a run that was stopped goes on where it was, and several processes
+//! can work for the same evaluation.
+
+use super::error::EvalFailure;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use xmem::Bytes;
+
+/// The version of the content: a recording that an incompatible program made is not used.
+const VERSION: &str = "xmem.eval-round/1";
+
+/// A folder of rounds.
+#[derive(Clone, Debug)]
+pub(super) struct Store(pub(super) PathBuf);
+
+/// The name of a round: a hash of what decides about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Key(String);
+
+/// What was recorded of a command.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Round {
+    schema: String,
+    /// The command, for people.
+    command: String,
+    /// Whether it ran out of memory.
+    pub(super) out_of_memory: bool,
+    /// Peak reserved memory, where the recording of a virtual GPU has it.
+    reserved_bytes: Option<u64>,
+    /// The time that it took.
+    took_s: f64,
+    /// The version of PyTorch.
+    torch: Option<String>,
+}
+
+impl Round {
+    pub(super) fn new(
+        command: &[OsString],
+        reserved: Option<Bytes>,
+        out_of_memory: bool,
+        took: Duration,
+        torch: Option<String>,
+    ) -> Self {
+        let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+        Self {
+            schema: VERSION.to_owned(),
+            command: words.join(" "),
+            out_of_memory,
+            reserved_bytes: reserved.map(Bytes::get),
+            took_s: took.as_secs_f64(),
+            torch,
+        }
+    }
+
+    pub(super) fn reserved(&self) -> Option<Bytes> {
+        self.reserved_bytes.map(Bytes)
+    }
+
+    pub(super) fn took(&self) -> Duration {
+        Duration::try_from_secs_f64(self.took_s).unwrap_or_default()
+    }
+}
+
+impl Key {
+    /// The key of a command under settings; files that the command names count by their content.
+    pub(super) fn new(command: &[OsString], settings: &[String]) -> Self {
+        let mut hash = blake3::Hasher::new();
+        let mut add = |bytes: &[u8]| {
+            hash.update(&(bytes.len() as u64).to_le_bytes());
+            hash.update(bytes);
+        };
+        add(VERSION.as_bytes());
+        add(env!("CARGO_PKG_VERSION").as_bytes());
+        for (at, word) in command.iter().enumerate() {
+            // The same script in another folder is the same job.
+            match fs::read(word) {
+                Ok(content) if at > 0 => add(&content),
+                _ => add(word.as_encoded_bytes()),
+            }
+        }
+        for setting in settings {
+            add(setting.as_bytes());
+        }
+        let hash = hash.finalize().to_hex();
+        Self(hash[..32].to_owned())
+    }
+}
+
+impl Store {
+    /// Makes the folder, if it is not there.
+    pub(super) fn make(&self) -> Result<(), EvalFailure> {
+        fs::create_dir_all(&self.0)
+            .map_err(|source| EvalFailure::Store { path: self.0.clone(), source })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// A round that is kept.
+    pub(super) fn find(&self, key: &Key) -> Option<Round> {
+        let text = fs::read_to_string(self.file(key, "json")).ok()?;
+        let round: Round = serde_json::from_str(&text).ok()?;
+        (round.schema == VERSION).then_some(round)
+    }
+
+    /// Keeps a round. Its trace, if it has one, must be there before.
+    pub(super) fn keep(&self, key: &Key, round: &Round) -> io::Result<()> {
+        let file = tempfile::NamedTempFile::new_in(&self.0)?;
+        serde_json::to_writer_pretty(&file, round)?;
+        file.persist(self.file(key, "json")).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    /// The trace of a round.
+    pub(super) fn trace(&self, key: &Key) -> PathBuf {
+        self.file(key, "trace.json.zst")
+    }
+
+    /// The file for what the command of a round prints.
+    pub(super) fn printed(&self, key: &Key) -> PathBuf {
+        self.file(key, "log")
+    }
+
+    fn file(&self, key: &Key, extension: &str) -> PathBuf {
+        self.0.join(format!("{}.{extension}", key.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<OsString> {
+        words.iter().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn a_round_is_found_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Store(folder.path().join("store"));
+        store.make().expect("it can be made");
+        let command = words(&["python", "train.py"]);
+        let key = Key::new(&command, &["t4-16g".to_owned()]);
+        assert_eq!(store.find(&key), None);
+        let took = Duration::from_millis(2500);
+        let round =
+            Round::new(&command, Some(Bytes::mib(3)), false, took, Some("2.11.0".to_owned()));
+        store.keep(&key, &round).expect("it can be written");
+        assert_eq!(store.find(&key), Some(round));
+        assert_eq!(store.find(&Key::new(&command, &["a100-40g".to_owned()])), None);
+        fs::write(folder.path().join("store").join(format!("{}.json", key.0)), "{").expect("write");
+        assert_eq!(store.find(&key), None, "half a file is none");
+    }
+
+    #[test]
+    fn a_changed_script_is_another_job_and_a_moved_one_is_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str, content: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, content).expect("it can be written");
+            Key::new(&[OsString::from("python"), path.into_os_string()], &[])
+        };
+        assert_eq!(at("a.py", "x"), at("b.py", "x"));
+        assert_ne!(at("a.py", "x"), at("a.py", "y"));
+        // Words are not joined.
+        assert_ne!(Key::new(&words(&["a", "bc"]), &[]), Key::new(&words(&["ab", "c"]), &[]));
+    }
+}

@@ -1,0 +1,163 @@
+//! `xmem eval`, as far as it needs no PyTorch: what is wrong with inputs, and estimates that others published.
+
+use crate::job::Folder;
+use crate::profile::flat;
+use crate::schema_check::check;
+use crate::shell::{Ran, xmem};
+use expect_test::expect;
+use serde_json::Value;
+
+const SCHEMA: &str = include_str!("../../../../docs/schema/xmem.eval.1.schema.json");
+const PAPER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../benches/paper");
+
+const MATRIX: &str = "\
+title = 'A network'
+[[jobs]]
+family = 'cnn'
+command = ['python3', 'train.py', '{model}', '{batch}']
+factors = { model = ['ResNet101'], batch = [100, 200], device = ['rtx3060-12g'] }
+";
+
+/// Two runs of the xMem authors, and what the files of these runs say about the errors: `evaluation_result.json` of
+/// plot/data/001-Anova/CNN/001/ConvNeXtBase_SGD_300_1_8ef7 and ConvNeXtTiny_Adam_300_1_7972 of Stone-ResearchLife/xMem.
+const READINGS: &str = "\
+model,batch,device,peak_bytes,out_of_memory,original.memory_bytes,original.out_of_memory,original.second_out_of_memory,original.second_error,original.runtime_s,dnnmem.memory_bytes,dnnmem.out_of_memory,dnnmem.second_out_of_memory
+ConvNeXtBase,300,rtx3060-12g,9984540672,false,10278141952,false,false,0.01890359168241966,20.848629785,6872367104,false,true
+ConvNeXtTiny,300,rtx3060-12g,4846518272,false,4989124608,false,false,0.012981393336218087,10.673160448,3523215360,false,true
+";
+
+fn folder() -> Folder {
+    let folder = Folder::empty();
+    folder.put("matrix.toml", MATRIX.as_bytes());
+    folder.put("runs.csv", READINGS.as_bytes());
+    folder
+}
+
+fn eval(folder: &Folder, args: &[&str]) -> Ran {
+    let args: Vec<String> = args
+        .iter()
+        .map(|arg| {
+            if folder.names().iter().any(|name| name == arg) {
+                folder.path(arg)
+            } else {
+                (*arg).to_owned()
+            }
+        })
+        .collect();
+    xmem(["eval".to_owned()].iter().chain(&args))
+}
+
+#[test]
+fn published_estimates_are_judged_by_the_equations_of_the_paper() {
+    let folder = folder();
+    let args = ["matrix.toml", "--readings", "runs.csv", "--estimators", "original,dnnmem"];
+    let ran = eval(&folder, &[&args[..], &["--format", "json"]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let document = ran.json();
+    let of_job = |job: usize, estimator: &str, name: &str| {
+        document["jobs"][job]["estimates"][estimator][name].clone()
+    };
+    // As the authors' files have them.
+    assert_eq!(of_job(0, "original", "signed_error"), 0.029_405_587_061_541_692);
+    assert_eq!(of_job(0, "dnnmem", "signed_error"), -0.311_699_222_852_341_9);
+    assert_eq!(of_job(1, "original", "signed_error"), 0.029_424_491_562_094_33);
+    assert_eq!(of_job(1, "dnnmem", "usable"), false);
+    let all = &document["estimators"]["original"]["all"];
+    assert_eq!((&all["pef"], &all["runs"]), (&0.0.into(), &2.into()));
+    assert_eq!(all["mre"], (0.018_903_591_682_419_66 + 0.012_981_393_336_218_087) / 2.0);
+    assert_eq!(document["estimators"]["dnnmem"]["all"]["pef"], 1.0);
+    assert!(!folder.names().iter().any(|name| name.ends_with(".store")), "nothing was recorded");
+    let brief = eval(&folder, &[&args[..], &["--quiet"]].concat());
+    expect![[r#"
+        dnnmem: 2 runs, median error 29.2 %
+        original: 2 runs, median error 2.9 %
+    "#]]
+    .assert_eq(&brief.stdout);
+    for (format, part) in
+        [("csv", "batch,device"), ("markdown", "| original | all | 2 |"), ("html", "<svg")]
+    {
+        let ran = eval(&folder, &[&args[..], &["--format", format]].concat());
+        assert!(ran.code == 0 && ran.stdout.contains(part), "{format}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let folder = folder();
+    folder.put("broken.csv", b"model,peak_bytes\nVGG16,1\n");
+    folder.put("device.toml", MATRIX.replace("rtx3060-12g", "rtx9999").as_bytes());
+    for (args, code, message) in [
+        (&["nowhere.toml"][..], 3, "cannot read `nowhere.toml`"),
+        (&["runs.csv"], 3, "is not a matrix of jobs"),
+        (&["matrix.toml", "--readings", "broken.csv"], 3, "it has no column `out_of_memory`"),
+        (&["matrix.toml", "--only", "model=VGG16"], 2, "no job has model=VGG16"),
+        (&["matrix.toml", "--only", "model"], 2, "expected a factor and a value"),
+        (&["matrix.toml", "--estimators", "llmem"], 2, "there is no estimator `llmem`"),
+        (&["matrix.toml", "--shard", "4/3"], 2, "parts are counted from 1 to 3"),
+        (&["matrix.toml", "--without-recording"], 3, "has none of the 2 jobs"),
+        (&["matrix.toml", "--on", "slurm", "--shards", "4"], 2, "needs a store that all machines"),
+        (&["device.toml", "--without-recording"], 2, "rtx9999"),
+    ] {
+        let ran = eval(&folder, args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{args:?}: {}", ran.stderr);
+        assert!(flat(&ran).contains(message), "{args:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_script_that_fails_is_a_job_that_is_not_evaluated() {
+    let folder = folder();
+    folder.put("train.py", b"raise SystemExit('no such model')\n");
+    let ran = eval(&folder, &["matrix.toml"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (3, ""), "{}", ran.stderr);
+    assert!(flat(&ran).contains("none of the 2 jobs could be evaluated"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_job_script_calls_each_part() {
+    let folder = folder();
+    let store = folder.path("store");
+    let args =
+        ["matrix.toml", "--on", "slurm", "--shards", "8", "--store", &store, "--sample", "5"];
+    let ran = eval(&folder, &args);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let expected = format!(
+        "exec xmem eval {} --store {store} --sample 5 --seed 0 --jobs 1 --shard \"$SLURM_ARRAY_TASK_ID/8\"\n",
+        folder.path("matrix.toml")
+    );
+    assert!(ran.stdout.ends_with(&expected), "{}", ran.stdout);
+    assert!(ran.stdout.contains("#SBATCH --array=1-8\n"), "{}", ran.stdout);
+}
+
+/// The original's median errors and failures, over the readings in the repository; the paper has 3.6 % and 8.9 % over all of
+/// its runs (the table "Summary of All Experimental Results" of its authors' notebook).
+#[test]
+fn the_readings_of_the_paper_give_its_figures() {
+    let (matrix, readings) = (format!("{PAPER}/xmem.toml"), format!("{PAPER}/readings.csv"));
+    let ran = xmem([
+        "eval",
+        &matrix,
+        "--readings",
+        &readings,
+        "--estimators",
+        "xmem-original,dnnmem,schedtune,llmem",
+        "--store",
+        "/nonexistent/store",
+        "--format",
+        "json",
+    ]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let document: Value = ran.json();
+    let schema: Value = serde_json::from_str(SCHEMA).expect("a schema");
+    check(&schema, &document).expect("the schema holds");
+    let figure = |estimator: &str, family: &str, name: &str| {
+        let value = &document["estimators"][estimator][family][name];
+        (value.as_f64().expect("a figure") * 1000.0).round() / 1000.0
+    };
+    let figures =
+        |estimator, family| ["median_error", "pef"].map(|name| figure(estimator, family, name));
+    assert_eq!(figures("xmem-original", "cnn"), [0.024, 0.021]);
+    assert_eq!(figures("xmem-original", "transformer"), [0.030, 0.151]);
+    assert_eq!(figures("dnnmem", "cnn"), [0.177, 0.585]);
+    assert_eq!(figures("schedtune", "cnn"), [0.149, 0.326]);
+}
