@@ -96,7 +96,7 @@ impl Rounds<'_> {
     }
 
     /// The estimate of xmem: the job is recorded without a limit to memory, and replayed on the device. Of several orders, the
-    /// median, in the range of all.
+    /// median, in the range of all; the most of them is what is to be reserved.
     fn of_recording(
         &self,
         job: &PlannedJob<'_>,
@@ -122,8 +122,9 @@ impl Rounds<'_> {
             }
         };
         let runtime = orders.iter().filter_map(|order| order.runtime).sum();
+        let reserve = orders.iter().map(|order| order.reserve).max().unwrap_or_default();
         match orders.get(orders.len() / 2) {
-            Some(&median) => Ok(EstimatedRun { range, runtime: Some(runtime), ..median }),
+            Some(&median) => Ok(EstimatedRun { reserve, range, runtime: Some(runtime), ..median }),
             None => Err(Missing::Failed("`over` has a factor without values".to_owned())),
         }
     }

@@ -151,7 +151,7 @@ fn evaluate(
                 .collect();
             let evaluated = Evaluated { truth, estimates };
             let count = finished.fetch_add(1, Ordering::Relaxed) + 1;
-            if !matrix.estimators.is_empty() {
+            if rounds.records {
                 let line = progress(matrix, job, &evaluated);
                 let took = started.elapsed().as_secs_f64();
                 note(&format!("[{count}/{}] {line} ({took:.1} s)", jobs.len()), verbosity);
