@@ -129,6 +129,42 @@ fn a_job_script_calls_each_part() {
     assert!(ran.stdout.contains("#SBATCH --array=1-8\n"), "{}", ran.stdout);
 }
 
+/// Both parts run at the same time; the answer comes from what they left in the store.
+#[test]
+fn parts_share_a_store_and_no_estimate_is_made_twice() {
+    let folder = Folder::empty();
+    folder.put("calls", b"");
+    let calls = folder.path("calls");
+    let script = format!("echo $1 >> '{calls}'\necho $(($1 * 1048576))\n");
+    folder.put("estimate.sh", script.as_bytes());
+    let matrix = "[estimators.ours]\ncommand = ['sh', 'estimate.sh', '{batch}']\n\
+        [[jobs]]\nfamily = 'cnn'\ncommand = ['true', '{batch}']\nfactors = { batch = [1], device = ['t4-16g'] }\n";
+    folder.put("matrix.toml", matrix.as_bytes());
+    let rows: String =
+        (1..=9).map(|batch| format!("{batch},t4-16g,{},false\n", batch << 20)).collect();
+    folder.put("runs.csv", format!("batch,device,peak_bytes,out_of_memory\n{rows}").as_bytes());
+    let args = ["matrix.toml", "--readings", "runs.csv", "--without-second-round"];
+    let parts: Vec<Ran> = std::thread::scope(|scope| {
+        let threads = ["1/2", "2/2"].map(|part| {
+            let (folder, args) = (&folder, [&args[..], &["--shard", part]].concat());
+            scope.spawn(move || eval(folder, &args))
+        });
+        threads.into_iter().map(|thread| thread.join().expect("it runs")).collect()
+    });
+    for (part, jobs) in parts.iter().zip([5, 4]) {
+        assert_eq!((part.code, part.stdout.as_str()), (0, ""), "{}", part.stderr);
+        assert!(part.stderr.contains(&format!("{jobs} of {jobs} jobs are in")), "{}", part.stderr);
+    }
+    let ran = eval(&folder, &[&args[..], &["--without-recording", "-q"]].concat());
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (0, "ours: 9 runs, median error 0.0 %\n"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(folder.read("calls").lines().count(), 9);
+}
+
 /// The original's median errors and failures, over the readings in the repository; the paper has 3.6 % and 8.9 % over all of
 /// its runs (the table "Summary of All Experimental Results" of its authors' notebook).
 #[test]

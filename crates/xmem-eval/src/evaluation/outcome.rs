@@ -17,10 +17,10 @@ pub struct TrueRun {
 /// An estimate of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EstimatedRun {
-    /// The estimated peak, as the true one is counted.
+    /// The estimated peak.
     pub memory: Bytes,
-    /// The memory to reserve for the job, which is what the second round has; the estimated peak, unless that is counted from
-    /// some point of the run.
+    /// The memory to reserve for the job, which is what the second round has: the estimated peak, or more where that depends
+    /// on the order of the data.
     pub reserve: Bytes,
     /// The range in which the estimator sees the peak; none if it names a point only.
     pub range: Option<(Bytes, Bytes)>,

@@ -43,6 +43,9 @@ pub(super) struct Estimator {
     /// The figure of xmem that is the estimate.
     #[serde(default)]
     pub(super) figure: Figure,
+    /// Whether a job that meets the limit of the device is run within it, and is what it does there.
+    #[serde(default)]
+    pub(super) confirm: bool,
     /// Another program in place of xmem: a command with factors that prints a number of bytes.
     #[serde(default)]
     pub(super) command: Vec<String>,
@@ -132,8 +135,9 @@ pub(super) enum ReadingsFrom {
     /// Before the first allocation.
     #[default]
     Start,
-    /// Before the first iteration: what the job has on the device by then is not in it.
-    FirstIteration,
+    /// Some moment while the job is set up, which is not known: what it has on the device before its first iteration may be
+    /// in the reading or not.
+    Setup,
 }
 
 const fn steps() -> NonZeroU32 {

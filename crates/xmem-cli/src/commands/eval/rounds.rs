@@ -60,7 +60,8 @@ impl Rounds<'_> {
                 capacity: reading.capacity.unwrap_or(job.device.memory),
             });
         }
-        let round = self.limited(job, Capacity::OfDevice)?;
+        let command = job.kind.command_of(&job.configuration, self.folder);
+        let round = self.limited(job, &command, Capacity::OfDevice)?;
         Ok(TrueRun {
             peak: round.reserved().unwrap_or_default(),
             out_of_memory: round.out_of_memory,
@@ -83,7 +84,8 @@ impl Rounds<'_> {
         };
         let second = match self.second && !first.out_of_memory {
             true => {
-                let round = self.limited(job, Capacity::Of(first.reserve))?;
+                let command = job.kind.command_of(&job.configuration, self.folder);
+                let round = self.limited(job, &command, Capacity::Of(first.reserve))?;
                 let peak = round.reserved().filter(|_| !round.out_of_memory);
                 let error = peak.filter(|peak| *peak > Bytes::ZERO).map(|peak| {
                     (first.reserve.get() as f64 - peak.get() as f64).abs() / peak.get() as f64
@@ -153,22 +155,33 @@ impl Rounds<'_> {
             }
         };
         let before = match (&job.reading, job.kind.readings_from) {
-            (Some(_), ReadingsFrom::FirstIteration) => {
+            (Some(_), ReadingsFrom::Setup) => {
                 let parts = memory.coverage.parts.iter();
                 let setup = parts.filter(|part| part.part == ScriptPart::Setup);
                 setup.map(|part| part.reserved).max().unwrap_or_default()
             }
             _ => Bytes::ZERO,
         };
-        let counted = |bytes: Bytes| bytes.saturating_sub(before);
-        Ok(EstimatedRun {
-            memory: counted(figure),
+        let estimate = EstimatedRun {
+            memory: figure,
             reserve: figure,
-            // When exactly the reading began is not known.
-            range: range.map(|range| (counted(range.low), range.high)),
+            range: range.map(|range| (range.low.saturating_sub(before), range.high)),
             out_of_memory: !memory.fits,
             second: None,
             runtime: Some(round.took() + started.elapsed()),
+        };
+        if !estimator.confirm || answer.need.ample <= job.device.memory {
+            return Ok(estimate);
+        }
+        let within = self.limited(job, command, Capacity::OfDevice)?;
+        let memory = within.reserved().unwrap_or(figure);
+        Ok(EstimatedRun {
+            memory,
+            reserve: memory,
+            range: Some((memory.saturating_sub(before), memory)),
+            out_of_memory: within.out_of_memory,
+            runtime: estimate.runtime.map(|runtime| runtime + within.took()),
+            ..estimate
         })
     }
 
@@ -228,23 +241,27 @@ impl Rounds<'_> {
     }
 
     /// The run of a job with limited memory on a virtual GPU.
-    fn limited(&self, job: &PlannedJob<'_>, capacity: Capacity) -> Result<Round, Missing> {
+    fn limited(
+        &self,
+        job: &PlannedJob<'_>,
+        command: &[OsString],
+        capacity: Capacity,
+    ) -> Result<Round, Missing> {
         let engine = Engine::VirtualGpu;
         let size = match capacity {
             Capacity::Of(size) => size.get().to_string(),
             Capacity::OfDevice | Capacity::Unlimited => "device".to_owned(),
         };
         let settings = settings(job, engine, &size);
-        let command = job.kind.command_of(&job.configuration, self.folder);
-        let key = Key::new(&command, &settings);
+        let key = Key::new(command, &settings);
         if let Some(round) = self.store.find(&key) {
             return Ok(round);
         }
-        let (attempt, took) = self.attempt(job, &command, (engine, capacity), &key)?;
+        let (attempt, took) = self.attempt(job, command, (engine, capacity), &key)?;
         if !attempt.is_out_of_memory() {
             attempt.complete()?;
         }
-        let round = self.keep(&command, &key, &attempt, took)?;
+        let round = self.keep(command, &key, &attempt, took)?;
         // Only its peaks count.
         let _ = fs::remove_file(self.store.trace(&key));
         Ok(round)
