@@ -13,7 +13,7 @@ mod statistics;
 mod summary;
 
 pub use anova::{FactorEffect, effects};
-pub use configuration::{Configuration, Grid, sample};
+pub use configuration::{Configuration, Grid, sample, shuffled};
 pub use outcome::{EstimatedRun, Outcome, SecondRound, TrueRun};
 pub use statistics::Spread;
 pub use summary::{Conserved, OutOfMemoryCounts, Share, Summary};

@@ -100,6 +100,14 @@ pub fn sample(total: u64, count: u64, seed: u64) -> Vec<u64> {
     drawn.into_iter().collect()
 }
 
+/// The numbers below `count` in random order, the same for the same seed: whoever stops on the way has a sample.
+#[must_use]
+pub fn shuffled(count: usize, seed: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    fastrand::Rng::with_seed(seed).shuffle(&mut order);
+    order
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,6 +155,9 @@ mod tests {
             prop_assert!(drawn.iter().all(|&number| number < total));
             prop_assert!(drawn.windows(2).all(|pair| pair[0] < pair[1]));
             prop_assert_eq!(drawn, sample(total, count, seed));
+            let mut order = shuffled(total as usize, seed);
+            order.sort_unstable();
+            prop_assert_eq!(order, (0..total as usize).collect::<Vec<_>>());
         }
     }
 }

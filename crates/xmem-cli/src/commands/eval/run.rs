@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 use xmem_eval::evaluation::{
-    EstimatedRun, EvaluatedRun, Evaluation, EvaluationFailure, TrueRun, TruthSource,
+    EstimatedRun, EvaluatedRun, Evaluation, EvaluationFailure, TrueRun, TruthSource, shuffled,
 };
 use xmem_recorder::Interrupts;
 
@@ -133,15 +133,14 @@ fn evaluate(
     side_by_side: usize,
     verbosity: Verbosity,
 ) -> Vec<Evaluated> {
+    // In random order, so that an evaluation that is stopped has a sample of all.
+    let order = shuffled(jobs.len(), 0);
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<Option<Evaluated>>> = Mutex::new(jobs.iter().map(|_| None).collect());
     let finished = AtomicUsize::new(0);
     let work = || {
-        while let Some(job) = {
-            let place = next.fetch_add(1, Ordering::Relaxed);
-            jobs.get(place).map(|job| (place, *job))
-        } {
-            let (place, job) = job;
+        while let Some(&place) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let job = jobs[place];
             let started = Instant::now();
             let truth = rounds.truth(job);
             let estimates: Vec<_> = matrix
