@@ -20,7 +20,10 @@ pub(super) fn of(args: &FitArgs) -> Vec<Change> {
         return named.0.clone();
     }
     let is_allowed = |measure: &Measure| {
-        measure.info().changes <= args.allow && !NAMED_ONLY.contains(&measure.name())
+        let is_of_one_gpu = measure.gpus().is_none();
+        measure.info().changes <= args.allow
+            && is_of_one_gpu
+            && !NAMED_ONLY.contains(&measure.name())
     };
     let further = |usual: &Measure| {
         let other = FURTHER.iter().find(|(name, _)| *name == usual.name());
@@ -89,6 +92,7 @@ fn expected(change: &Change, answer: &Answer) -> Bytes {
         "bfloat16" => (activations + parameters, 45),
         "autocast" | "sdpa" | "chunked-cross-entropy" => (activations, 30),
         "lora" => (of(&[Role::Gradient, Role::OptimizerState]), 95),
+        "host-parameters" => (of(&[Role::Parameter, Role::Gradient, Role::OptimizerState]), 80),
         "host-optimizer" | "adafactor" => (of(&[Role::OptimizerState]), 95),
         "adam8bit" => (of(&[Role::OptimizerState]), 70),
         "step-in-backward" => (of(&[Role::Gradient]), 80),
