@@ -10,6 +10,7 @@ import copy
 import os
 import random
 import sys
+import warnings
 import weakref
 
 from .blocks import classes_of_blocks
@@ -107,10 +108,12 @@ class ShardedModels:
     """Shards the models of a script."""
 
     def __init__(self, torch, processes, policy, report):
-        """`policy()` is the `offload_policy` of `fully_shard`."""
+        """`policy` makes the `offload_policy` of `fully_shard`."""
         self.torch = torch
         self.processes = processes
         self.policy = policy
+        # There is no other memory to offload to.
+        self.needs_gpu = policy is torch.distributed.fsdp.CPUOffloadPolicy
         self.report = report
         self.counts = {}
         self.note = ""
@@ -133,6 +136,8 @@ class ShardedModels:
     def refuse(self, reason):
         """Ends the measure."""
         self.is_off = True
+        if self.processes.count > 1:
+            warnings.warn(f"parameters are not sharded, and each process trains alone: {reason}", stacklevel=2)
         self.report(0, reason)
 
     # When models are sharded.
@@ -181,11 +186,14 @@ class ShardedModels:
         if not self.is_off and module not in self.left and is_training(self.torch, module):
             self.left.add(module)
             if any(parameter.requires_grad for parameter in self._open_parameters(module)):
+                device_type = self._open_parameters(module)[0].device.type
                 reason = self._reason(module, has_optimizers=bool(self.optimizers))
+                if device_type == "cpu" and self.needs_gpu:
+                    reason = "the model is on the CPU"
                 if reason:
                     self.refuse(reason)
                 else:
-                    self._shard(module, self._open_parameters(module)[0].device.type)
+                    self._shard(module, device_type)
         return forward(*args, **kwargs)
 
     def _is_sharded(self, module):
