@@ -43,6 +43,9 @@ TOLERANCES = {
 # Measures that change the training by the number of processes: one computes what it would without.
 ALONE = {"fsdp": "nothing"}
 
+# Measures that need FSDP2, which runs on the CPU with releases after 2.6.
+SHARDING = ("fsdp", "host-parameters")
+
 # What measures share, in the order in which it is joined into one file.
 SHARED = ("common", "blocks", "sharding")
 
@@ -406,7 +409,8 @@ def main():
 
     if arguments.only in (None, "sources"):
         line("sources", "all", "-", "; ".join(check_sources(package)), "")
-    if arguments.only in (None, "processes", "fsdp"):
+    can_shard = hasattr(importlib.import_module("torch.cpu").Stream, "record_event")
+    if can_shard and arguments.only in (None, "processes", "fsdp"):
         job = "plain_transformer loader"
         # Each has half of the batch, which is that of one process with batches of twice as many samples.
         one = losses(functools.partial(run_job, job, ["batch-size=16"], package))
@@ -425,6 +429,9 @@ def main():
             needed = {package.load(name).NEEDS for name in names} - {""}
             if missing := [name for name in needed if importlib.util.find_spec(name) is None]:
                 print(f"skipped {measures}: {', '.join(missing)} is not installed", flush=True)
+                continue
+            if not can_shard and any(name in SHARDING for name in names):
+                print(f"skipped {measures}: this release of PyTorch shards nothing on the CPU", flush=True)
                 continue
             if job not in known:
                 known[job] = losses(functools.partial(run_job, job, [], package))

@@ -6,6 +6,7 @@ parameters, and states are saved and loaded as whole tensors.
 """
 
 import atexit
+import collections
 import copy
 import os
 import random
@@ -188,7 +189,8 @@ class ShardedModels:
             if any(parameter.requires_grad for parameter in self._open_parameters(module)):
                 device_type = self._open_parameters(module)[0].device.type
                 reason = self._reason(module, has_optimizers=bool(self.optimizers))
-                if device_type == "cpu" and self.needs_gpu:
+                # With PyTorch 2.6, FSDP fails on the CPU, whose streams had no events.
+                if device_type == "cpu" and (self.needs_gpu or not hasattr(self.torch.cpu.Stream, "record_event")):
                     reason = "the model is on the CPU"
                 if reason:
                     self.refuse(reason)
@@ -375,9 +377,27 @@ def _sharded_values(state, parameter):
 
 def _whole_state(module, state, prefix, _metadata):
     """After a module has added its parameters to a state: those that are sharded are gathered, and put on the host."""
-    for name, _ in module.named_parameters(recurse=False):
+    gathered = _gathered_in(state)
+    for name, parameter in module.named_parameters(recurse=False):
         if prefix + name in state:
-            state[prefix + name] = _whole_on_host(state[prefix + name])
+            # One tensor of a parameter that has several names.
+            if id(parameter) not in gathered:
+                gathered[id(parameter)] = _whole_on_host(state[prefix + name])
+            state[prefix + name] = gathered[id(parameter)]
+
+
+# The tensors of states that exist, by the addresses of these and of the parameters.
+_gathered = {}
+
+
+def _gathered_in(state):
+    """The gathered tensors of a state, by the addresses of their parameters."""
+    if not isinstance(state, collections.OrderedDict):
+        return {}
+    key = id(state)
+    if key not in _gathered:
+        _gathered[key] = (weakref.ref(state, lambda _: _gathered.pop(key, None)), {})
+    return _gathered[key][1]
 
 
 def _sharded_state(module, state, prefix, *_):
