@@ -33,13 +33,14 @@ pub fn over_gpus(
             let fits = recorded.as_ref().is_ok_and(|figures| figures.fits);
             let tried = Tried { measures: variant.measures.clone(), recorded };
             found.tried.push(tried.clone());
+            // What cannot be divided over two cannot be divided over more.
+            if found.tried.iter().all(|tried| tried.recorded.is_err()) {
+                return found;
+            }
             if fits && (!recorder.has_time() || recorder.confirm(&variant) != Some(false)) {
                 found.fits = Some(tried);
                 return found;
             }
-        }
-        if found.tried.iter().all(|tried| tried.recorded.is_err()) {
-            break;
         }
     }
     found
@@ -105,6 +106,6 @@ mod tests {
         }
         let mut job = Job { room: 900, refuses: true, fails_later: vec![], recorded: Vec::new() };
         assert_eq!(over_gpus(&mut job, None, &[0, 1, 2], &[3]).fits, None);
-        assert_eq!(job.recorded, [[0], [1], [2]]);
+        assert_eq!(job.recorded, [[0]]);
     }
 }
