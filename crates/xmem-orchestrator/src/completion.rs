@@ -13,6 +13,7 @@ mod host_waits;
 mod work;
 
 use clocks::Clocks;
+pub use clocks::collective_of;
 use held::Held;
 use host_waits::HostWaits;
 use std::collections::{BTreeMap, VecDeque};

@@ -50,7 +50,8 @@ mod what_ifs;
 
 pub use change::{ChosenWhatIf, WhatIfError};
 pub use completion::{
-    CompletionError, CompletionModel, StreamCompletion, check_completion, depends_on_completion,
+    CompletionError, CompletionModel, StreamCompletion, check_completion, collective_of,
+    depends_on_completion,
 };
 pub use iterations::{Owner, RecordedIterations, align};
 pub use resharding::{Resharding, ReshardingError};

@@ -4,11 +4,15 @@
 //! of it: there is no second table.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::str::FromStr;
 use thiserror::Error;
 
 /// The folder of the measures in the hook.
 const FOLDER: &str = "xmem_recorder/measures/";
+
+/// The files that measures share, each after those that it uses itself.
+const SHARED: [&str; 3] = ["common.py", "blocks.py", "sharding.py"];
 
 /// What a measure changes in the numbers that a job computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,6 +55,8 @@ pub struct MeasureInfo {
     pub excludes: Vec<&'static str>,
     /// The option without which it is given; none if it has none.
     pub option: Option<&'static str>,
+    /// Whether its option is the number of GPUs, each with a process of its own, that it needs.
+    pub takes_gpus: bool,
     /// The code that a person would write.
     pub code: &'static str,
     /// Its file in the hook.
@@ -72,10 +78,18 @@ fn file_of(name: &str) -> String {
     format!("{}.py", name.replace('-', "_"))
 }
 
-/// The file that all measures share.
-#[must_use]
-pub(crate) fn common_source() -> &'static str {
-    source("common.py")
+/// The files that some measures share, each after those that it uses itself.
+pub(crate) fn shared_sources(wanted: &[&Measure]) -> Vec<&'static str> {
+    let mut users: Vec<&str> = wanted.iter().map(|measure| measure.info().source).collect();
+    let mut shared = Vec::new();
+    for file in SHARED.into_iter().rev() {
+        let import = format!("\nfrom .{} import ", file.trim_end_matches(".py"));
+        if users.iter().any(|user| user.contains(&import)) {
+            users.push(source(file));
+            shared.insert(0, source(file));
+        }
+    }
+    shared
 }
 
 fn source(file: &str) -> &'static str {
@@ -106,6 +120,7 @@ fn info(source: &'static str) -> Option<MeasureInfo> {
         needs: given("NEEDS"),
         excludes: constant("EXCLUDES").unwrap_or_default().split_whitespace().collect(),
         option: given("OPTION"),
+        takes_gpus: given("GPUS").is_some(),
         code: constant("CODE")?,
         source,
     })
@@ -167,6 +182,12 @@ impl Measure {
         self.info().code.replace("{option}", self.option.as_deref().unwrap_or_default())
     }
 
+    /// The number of GPUs, each with a process of its own, that it needs; none if it needs no more than the job as it is.
+    #[must_use]
+    pub fn gpus(&self) -> Option<NonZeroU32> {
+        self.option()?.parse().ok().filter(|_| self.info().takes_gpus)
+    }
+
     /// The option; none if it has none.
     #[must_use]
     pub fn option(&self) -> Option<&str> {
@@ -175,10 +196,10 @@ impl Measure {
 }
 
 impl fmt::Display for Measure {
-    /// As on the command line: the name, and its option if it is not the usual one.
+    /// As on the command line: the name, and its option if it is not the usual one, or a number of GPUs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.option {
-            Some(option) if self.info().option != Some(option) => {
+            Some(option) if self.info().option != Some(option) || self.info().takes_gpus => {
                 write!(f, "{}={option}", self.name)
             }
             _ => f.write_str(&self.name),
@@ -227,7 +248,7 @@ mod tests {
     fn every_file_of_the_folder_says_what_it_is() {
         let files: BTreeSet<String> = sources().map(|(name, _)| name.to_owned()).collect();
         let known = measures();
-        let others = ["__init__.py", "common.py"].map(str::to_owned);
+        let others = ["__init__.py"].into_iter().chain(SHARED).map(str::to_owned);
         let expected = known.iter().map(|info| file_of(info.name)).chain(others);
         assert_eq!(files, expected.collect(), "NAMES, or a constant of a file");
         for info in &known {
@@ -270,6 +291,9 @@ mod tests {
             "checkpointing=1".parse::<Measure>().expect("usual").to_string(),
             "checkpointing"
         );
+        let fsdp: Measure = "fsdp".parse().expect("usual");
+        assert_eq!((fsdp.to_string().as_str(), fsdp.gpus()), ("fsdp=2", NonZeroU32::new(2)));
+        assert_eq!("checkpointing=2".parse::<Measure>().expect("known").gpus(), None);
         for text in ["", "fuse", "fused=1", "checkpointing=0", "checkpointing=", "checkpointing=x"]
         {
             text.parse::<Measure>().expect_err(text);

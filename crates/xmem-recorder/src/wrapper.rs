@@ -1,11 +1,19 @@
 //! A Python file that applies measures to a script, without xmem.
 
-use crate::measures::{Measure, common_source, measures};
+use crate::measures::{Measure, measures, shared_sources};
 use std::fmt::Write as _;
 
-/// What begins a line that is left out: the constants are xmem's, and the shared file is part of the whole.
-const CONSTANTS: [&str; 7] =
-    ["NAME = ", "TITLE = ", "CHANGES = ", "NEEDS = ", "OPTION = ", "CODE = ", "EXCLUDES = "];
+/// What begins a line that is left out: the constants are xmem's, and the shared files are part of the whole.
+const CONSTANTS: [&str; 8] = [
+    "NAME = ",
+    "TITLE = ",
+    "CHANGES = ",
+    "NEEDS = ",
+    "OPTION = ",
+    "GPUS = ",
+    "CODE = ",
+    "EXCLUDES = ",
+];
 
 /// The text of a file that runs a script with measures applied: `python FILE train.py --batch-size 8`. `variables` are set in
 /// its environment.
@@ -24,8 +32,8 @@ pub fn wrapper(wanted: &[Measure], variables: &[(String, String)]) -> String {
          Written by xmem fit, and independent of it.\n\"\"\"\n",
         names.join(", ")
     );
-    let parts: Vec<(Option<&Measure>, &str)> = [(None, common_source())]
-        .into_iter()
+    let shared = shared_sources(&wanted).into_iter().map(|source| (None, source));
+    let parts: Vec<(Option<&Measure>, &str)> = shared
         .chain(wanted.iter().map(|&measure| (Some(measure), measure.info().source)))
         .collect();
     let mut imports: Vec<&str> = vec!["import runpy", "import sys"];
@@ -79,7 +87,7 @@ fn body<'a>(source: &'a str, imports: &mut Vec<&'a str>) -> String {
     for line in without_docstring.lines() {
         if in_import {
             in_import = !line.starts_with(')');
-        } else if line.starts_with("from .common import") {
+        } else if line.starts_with("from .") {
             in_import = line.ends_with('(');
         } else if line.starts_with("import ") || line.starts_with("from ") {
             imports.push(line);

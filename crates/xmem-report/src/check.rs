@@ -16,8 +16,8 @@ mod words;
 pub use baseline::{baseline_json, read_baseline};
 pub use github::github;
 pub use json::{
-    BeforeNow, CheckDocument, CheckPlace, CheckedDevice, Elsewhere, Grown, GrowthDocument, LowHigh,
-    NamedBytes, Replayed,
+    BeforeNow, CheckDocument, CheckPlace, CheckedDevice, Elsewhere, Fits, Grown, GrowthDocument,
+    LowHigh, NamedBytes, Replayed,
 };
 pub use junit::junit;
 pub use kubernetes::{dra, gpumem};

@@ -4,16 +4,18 @@
 //! Every figure is of a recording: a variant of the job runs on a virtual GPU, and its recording is replayed. What makes
 //! recordings is a [`Recorder`]; this module decides which ones are made, as each takes seconds. The largest value is found from
 //! two values by the straight line through them ([`largest()`]); changes are tried one by one, and then together in the order of
-//! what they cost in time ([`measures()`]).
+//! what they cost in time ([`measures()`]). If nothing makes it fit on one GPU, it is divided over several ([`over_gpus()`]).
 
 mod answer;
 mod fewest;
+mod gpus;
 mod largest;
 mod measures;
 mod step;
 
 pub use answer::{FewestWith, FitAnswer, LargestWith, Measure, Proof, VariedOption};
 pub use fewest::{Fewest, fewest};
+pub use gpus::{OverGpus, over_gpus};
 pub use largest::{Largest, Range, largest};
 pub use measures::{Candidate, Ladder, Tried, measures};
 pub use step::step_time;

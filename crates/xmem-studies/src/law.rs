@@ -9,7 +9,7 @@
 mod blocks;
 mod table;
 
-pub use table::{LawCheck, LawNeed, LawPoint, LawSubject, LawTable};
+pub use table::{LawCheck, LawNeed, LawPoint, LawSubject, LawTable, LawWith};
 
 use blocks::Recording;
 use std::collections::{BTreeMap, BTreeSet};

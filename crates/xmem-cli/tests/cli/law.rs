@@ -33,6 +33,10 @@ fn law() -> Value {
         "needs_high_bytes": column(&|v| v * 1000 + 190 + if v % 2 == 0 && v % 8 > 0 { 1000 } else { 0 }),
         "blocks": {"constant": 1, "polynomial": 1, "interpolated": 0, "unmatched": 0},
         "checks": [{"value": 8, "recorded": figures(8000 * MIB), "predicted": figures(8000 * MIB)}],
+        "with_measures": [
+            {"measures": "checkpointing", "gpus": 1, "values": [15, 16], "needs_bytes": [14_000 * MIB, 15_000 * MIB]},
+            {"measures": "fused,fsdp=2", "gpus": 2, "values": [8, 16], "needs_bytes": [7000 * MIB, 16_000 * MIB]},
+        ],
         "notes": [],
     })
 }
@@ -83,6 +87,22 @@ fn a_value_is_asked_for_and_decided() {
         ran.stdout
     );
     assert!(ran.stdout.contains("job.law.json (batch=8)"), "{}", ran.stdout);
+}
+
+#[test]
+fn measures_that_were_recorded_to_fit_are_named() {
+    let folder = folder();
+    let of = |at: &str| run(&folder, &["job.law.json", "--at", at, "-d", "t4-16g"]).stdout;
+    let smaller = "a smaller value fits with fused,fsdp=2 over 2 GPUs, recorded with batch=8 (needs 6.84 GiB)";
+    let tight = of("batch=15");
+    assert!(
+        tight.contains("\n  fits with checkpointing, recorded with batch=15 (needs 13.67 GiB)\n"),
+        "{tight}"
+    );
+    assert!(tight.contains(smaller), "{tight}");
+    let beyond = of("batch=16");
+    assert!(beyond.contains("a smaller value fits with checkpointing, recorded with batch=15"));
+    assert!(!of("batch=8").contains("recorded with"));
 }
 
 #[test]

@@ -93,7 +93,7 @@ impl Streams for Clocks<'_> {
                 self.work(stream, self.model.device.transfer_duration(bytes));
             }
             ActivityKind::Collective { operation, bytes, ranks, .. } => {
-                let (operation, group) = (operation_of(operation), self.group(ranks));
+                let (operation, group) = (collective_of(operation), self.group(ranks));
                 self.work(stream, self.model.device.collective_duration(operation, bytes, group));
             }
             ActivityKind::Record(moment) => {
@@ -165,7 +165,9 @@ impl HostTime {
     }
 }
 
-const fn operation_of(kind: CollectiveKind) -> Collective {
+/// The operation of a collective in the log, as the model of durations names it.
+#[must_use]
+pub const fn collective_of(kind: CollectiveKind) -> Collective {
     match kind {
         CollectiveKind::AllReduce => Collective::AllReduce,
         CollectiveKind::AllGather => Collective::AllGather,

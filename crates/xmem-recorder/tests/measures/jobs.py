@@ -4,6 +4,7 @@ They know nothing of measures. Losses are printed in hexadecimal, with all their
 """
 
 import contextlib
+import io
 import sys
 
 import torch
@@ -143,6 +144,13 @@ def make_optimizer(loop, model):
         return torch.optim.Adam([{"params": parameters, "lr": 0.002}], weight_decay=0.01)
     if loop == "fused":
         return torch.optim.AdamW(parameters, lr=0.003, fused=True)
+    if loop == "groups":
+        # Made anew, and kept by the script, as in nanoGPT.
+        named = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        decayed = [p for p in named.values() if p.dim() >= 2]
+        others = [p for p in named.values() if p.dim() < 2]
+        groups = [{"params": decayed, "weight_decay": 0.1, "lr": 0.001}, {"params": others, "weight_decay": 0.0}]
+        return torch.optim.AdamW(groups, lr=0.003)
     if loop == "lbfgs":
         return torch.optim.LBFGS(parameters, lr=0.05, max_iter=3)
     return torch.optim.AdamW(parameters, lr=0.003)
@@ -151,6 +159,7 @@ def make_optimizer(loop, model):
 def train(loop, model, x, y, loss_of):
     """Loops as they are found in scripts."""
     optimizer = make_optimizer(loop, model)
+    kept = list(model.parameters())
     model.train()
     if loop == "loader":
         return loop_of_loader(model, optimizer, x, y, loss_of)
@@ -180,6 +189,8 @@ def train(loop, model, x, y, loss_of):
         loss.backward()
         if loop == "clip":
             clip_grad_norm_(model.parameters(), 0.5)
+        if loop == "groups":
+            print(clip_grad_norm_(kept, 0.5).item().hex())
         if loop == "reads":
             print(sum(p.grad.norm() for p in model.parameters() if p.grad is not None).item().hex())
         if loop != "accumulate" or step % 4 == 3:
@@ -189,6 +200,24 @@ def train(loop, model, x, y, loss_of):
             optimizer.zero_grad()
         if scheduler is not None:
             scheduler.step()
+        if loop == "resumes" and step == STEPS // 2:
+            optimizer = resume(model, optimizer)
+
+
+def resume(model, optimizer):
+    """Saves the states of a model and its optimizer, and loads them into others; returns the other optimizer."""
+    file = io.BytesIO()
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, file)
+    file.seek(0)
+    states = torch.load(file)
+    print(sum(value.double().sum() for value in states["model"].values()).item().hex())
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    model.load_state_dict(states["model"])
+    other = torch.optim.AdamW(model.parameters(), lr=0.003)
+    other.load_state_dict(states["optimizer"])
+    return other
 
 
 def loop_of_loader(model, optimizer, x, y, loss_of):
@@ -309,6 +338,10 @@ def main(name, loop):
         return train_by_trainer(model, x, 1.0 if loop == "trainer_clip" else 0.0)
     if loop == "lightning":
         return train_by_lightning(x, y)
+    if loop == "hooks":
+        next(model.parameters()).register_hook(lambda gradient: gradient * 2)
+    if loop == "distributed":
+        torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
     if loop == "gan":
         return train_gan(nn.Sequential(nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 1)), x)
     train(loop, model, x, y, loss_of)

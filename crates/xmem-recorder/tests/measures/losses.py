@@ -18,6 +18,7 @@ import os
 import pathlib
 import re
 import runpy
+import socket
 import sys
 import tempfile
 import traceback
@@ -33,9 +34,20 @@ TOLERANCES = {
     "sdpa": 1e-4,
     "autocast": 5e-2,
     "host-optimizer": 1e-6,
+    "host-parameters": 1e-6,
+    "fsdp": 1e-5,
     "micro-batches": 1e-4,
     "compile": 1e-3,
 }
+
+# Measures that change the training by the number of processes: one computes what it would without.
+ALONE = {"fsdp": "nothing"}
+
+# Measures that need FSDP2, which runs on the CPU with releases after 2.6.
+SHARDING = ("fsdp", "host-parameters")
+
+# What measures share, in the order in which it is joined into one file.
+SHARED = ("common", "blocks", "sharding")
 
 # Cases of measures that change nothing with another tolerance: a Hugging Face model that had a cache of keys and
 # values, with copies of them, multiplies tensors with other strides without it.
@@ -131,6 +143,23 @@ CASES = [
     ("host-optimizer", "linear fused", APPLIES),
     ("host-optimizer", "linear lbfgs", "LBFGS"),
     ("host-optimizer", "llama trainer_clip", APPLIES),
+    ("host-parameters", "transformer scheduler", APPLIES),
+    ("host-parameters", "resnet clip", APPLIES),
+    ("host-parameters", "llama trainer_clip", APPLIES),
+    ("host-parameters", "transformer resumes", APPLIES),
+    ("fsdp", "transformer scheduler", APPLIES),
+    ("fsdp", "transformer accumulate", APPLIES),
+    ("fsdp", "transformer groups", APPLIES),
+    ("fsdp", "transformer resumes", APPLIES),
+    ("fsdp", "resnet sgd", APPLIES),
+    ("fsdp", "linear closure", APPLIES),
+    ("fsdp", "linear scaler_on", APPLIES),
+    ("fsdp", "linear gan", APPLIES),
+    ("fsdp", "linear lightning", APPLIES),
+    ("fsdp", "llama early", APPLIES),
+    ("fsdp", "llama trainer_clip", APPLIES),
+    ("fsdp", "linear hooks", "have hooks"),
+    ("fsdp", "linear distributed", "makes a process group itself"),
     ("adafactor", "transformer scheduler", APPLIES),
     ("adafactor", "transformer adam", APPLIES),
     ("adafactor", "llama trainer", APPLIES),
@@ -154,6 +183,8 @@ CASES = [
     ("chunked-cross-entropy,checkpointing,sdpa,autocast", "llama early", APPLIES),
     ("early-zero-grad,step-in-backward", "transformer early", APPLIES),
     ("adafactor,foreach-off", "transformer early", APPLIES),
+    ("early-zero-grad,checkpointing,fsdp", "transformer groups", APPLIES),
+    ("checkpointing=2,host-parameters,chunked-cross-entropy", "llama early", APPLIES),
     ("bfloat16,checkpointing=2,step-in-backward,adafactor", "llama early", APPLIES),
 ]
 # The joined sources of these measures, as a script of their own.
@@ -161,6 +192,7 @@ STANDALONE = [
     ("fused,checkpointing=2", "transformer early", APPLIES),
     ("step-in-backward,checkpointing", "resnet sgd", APPLIES),
     ("step-in-backward", "linear reads", "reads gradients"),
+    ("checkpointing,fsdp", "transformer groups", APPLIES),
 ]
 
 
@@ -173,7 +205,8 @@ def modules():
 def changes_of(package, measures):
     """What the measures together do to the numbers."""
     order = ["nothing", "rounding", "training"]
-    return max((package.load(text.split("=")[0]).CHANGES for text in measures), key=order.index)
+    names = [text.split("=")[0] for text in measures]
+    return max((ALONE.get(name) or package.load(name).CHANGES for name in names), key=order.index)
 
 
 def run_standalone(job, wrapper):
@@ -189,6 +222,29 @@ def run_job(job, measures, package):
     package.install(torch, measures, report_to_stderr)
     sys.argv = ["jobs.py", *job.split()]
     runpy.run_path(str(HERE / "jobs.py"), run_name="__main__")
+
+
+def run_two(job, measures, package):
+    """Runs a job as two processes, of which this one becomes the first."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    os.environ.update(WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+    other = os.fork()
+    os.environ["RANK"] = os.environ["LOCAL_RANK"] = "0" if other else "1"
+    if other:
+        run_job(job, measures, package)
+        status = os.waitpid(other, 0)[1]
+        if status:
+            raise RuntimeError(f"the other process ended with {status}")
+        return
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    try:
+        run_job(job, measures, package)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
 
 
 def report_to_stderr(name, applied, text):
@@ -228,11 +284,11 @@ def losses(run):
 def standalone(measures, package):
     """One file with the sources of some measures, which runs the script of its command line with them.
 
-    Docstrings become comments; constants and imports of `common` are left out; `install` is renamed.
+    Docstrings become comments; constants and imports of the package are left out; `install` is renamed.
     """
     names = sorted((text.partition("=")[0] for text in measures), key=package.NAMES.index)
     options = dict(text.partition("=")[::2] for text in measures)
-    parts = ["import json\nimport runpy\nimport sys\n\nimport torch\n", source_of("common", "")]
+    parts = ["import json\nimport runpy\nimport sys\n\nimport torch\n", *(source_of(module, "") for module in SHARED)]
     calls = []
     for name in names:
         module = name.replace("-", "_")
@@ -253,8 +309,8 @@ def source_of(module, name_of_install):
     text = (MEASURES / f"{module}.py").read_text()
     docstring = ast.get_docstring(ast.parse(text))
     rest = text[text.index('"""', 3) + 3 :].lstrip("\n")
-    rest = re.sub(r"^from \.common import .*\n\n?", "", rest, flags=re.MULTILINE)
-    rest = re.sub(r'^(NAME|TITLE|CHANGES|NEEDS|OPTION|EXCLUDES|CODE) = ".*"\n', "", rest, flags=re.MULTILINE)
+    rest = re.sub(rf"^from \.({'|'.join(SHARED)}) import .*\n\n?", "", rest, flags=re.MULTILINE)
+    rest = re.sub(r'^(NAME|TITLE|CHANGES|NEEDS|OPTION|GPUS|EXCLUDES|CODE) = ".*"\n', "", rest, flags=re.MULTILINE)
     rest = re.sub(r"^def install\(", f"def {name_of_install}(", rest, flags=re.MULTILINE)
     return "\n".join(f"# {line}".rstrip() for line in docstring.splitlines()) + "\n" + rest
 
@@ -264,7 +320,7 @@ def check_sources(package):
     problems = []
     owners = {}
     constants = ("NAME", "TITLE", "CHANGES", "NEEDS", "OPTION", "CODE")
-    for module in ("common", *(name.replace("-", "_") for name in package.NAMES)):
+    for module in (*SHARED, *(name.replace("-", "_") for name in package.NAMES)):
         text = (MEASURES / f"{module}.py").read_text()
         names = set()
         for node in ast.parse(text).body:
@@ -272,15 +328,15 @@ def check_sources(package):
                 names.add(node.name)
             elif isinstance(node, ast.Assign):
                 names.update(target.id for target in node.targets)
-            elif isinstance(node, ast.ImportFrom) and node.level and node.module != "common":
+            elif isinstance(node, ast.ImportFrom) and node.level and node.module not in SHARED:
                 problems.append(f"{module} imports {node.module}")
-        if module != "common":
+        if module not in SHARED:
             lines = [name for name in constants if re.search(rf'^{name} = "[^"\\]*"$', text, re.MULTILINE)]
             if lines != list(constants) or "install" not in names:
                 problems.append(f"{module} lacks constants or install")
             if f'NAME = "{module.replace("_", "-")}"' not in text:
                 problems.append(f"{module} has another name")
-        for name in names - {*constants, "EXCLUDES", "install"}:
+        for name in names - {*constants, "EXCLUDES", "GPUS", "install"}:
             if name in owners:
                 problems.append(f"{name} is defined in {owners[name]} and {module}")
             owners[name] = module
@@ -338,7 +394,7 @@ def quick(cases):
 def main():
     """Runs the cases."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--only", help="the cases of one measure (or standalone, sources)")
+    parser.add_argument("--only", help="the cases of one measure (or standalone, sources, processes)")
     parser.add_argument("--quick", action="store_true", help="the first case of each measure, and one of a joined file")
     arguments = parser.parse_args()
     package = modules()
@@ -353,6 +409,14 @@ def main():
 
     if arguments.only in (None, "sources"):
         line("sources", "all", "-", "; ".join(check_sources(package)), "")
+    can_shard = hasattr(importlib.import_module("torch.cpu").Stream, "record_event")
+    if can_shard and arguments.only in (None, "processes", "fsdp"):
+        job = "plain_transformer loader"
+        # Each has half of the batch, which is that of one process with batches of twice as many samples.
+        one = losses(functools.partial(run_job, job, ["batch-size=16"], package))
+        two = losses(functools.partial(run_two, job, ["fsdp"], package))
+        problem, difference = judge(["fsdp"], job, APPLIES, "rounding", one, two)
+        line("processes", "fsdp", job, problem, f"two processes, {difference:.1e}")
     known = {}
     with tempfile.TemporaryDirectory() as folder:
         cases = [("package", *case) for case in CASES] + [("standalone", *case) for case in STANDALONE]
@@ -365,6 +429,9 @@ def main():
             needed = {package.load(name).NEEDS for name in names} - {""}
             if missing := [name for name in needed if importlib.util.find_spec(name) is None]:
                 print(f"skipped {measures}: {', '.join(missing)} is not installed", flush=True)
+                continue
+            if not can_shard and any(name in SHARDING for name in names):
+                print(f"skipped {measures}: this release of PyTorch shards nothing on the CPU", flush=True)
                 continue
             if job not in known:
                 known[job] = losses(functools.partial(run_job, job, [], package))

@@ -134,18 +134,29 @@ pub struct Elsewhere {
     pub fits: bool,
 }
 
+/// The value of a law's number that fits with measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fits {
+    /// The one that was asked about.
+    AsAsked,
+    /// A smaller one.
+    Smaller,
+}
+
 /// A change that was replayed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Replayed {
-    /// `device`, `alloc_conf`, `optimizer_impl`, `zero_grad`, or several of the last three together.
-    #[cfg_attr(test, schemars(extend("enum" = ["device", "alloc_conf", "optimizer_impl", "zero_grad", "together"])))]
+    /// `device`, `alloc_conf`, `optimizer_impl`, `zero_grad`, or several of the last three together; `measures` of a law, which
+    /// were recorded.
+    #[cfg_attr(test, schemars(extend("enum" = ["device", "alloc_conf", "optimizer_impl", "zero_grad", "together", "measures"])))]
     pub change: String,
-    /// The value: a device, options, `fused`, `pos0`; in words where there are several.
+    /// The value: a device, options, `fused`, `pos0`; in words where there are several, and of measures, with the value of the
+    /// law's number that was recorded to fit.
     pub value: String,
-    /// The device memory that the job then needs.
+    /// The device memory that the job then needs, on each of its GPUs.
     pub need_bytes: u64,
-    /// True if it then certainly fits.
+    /// True if it then certainly fits; false of measures with which only a smaller value was recorded to fit.
     pub fits: bool,
 }
 
@@ -326,6 +337,13 @@ impl CheckDocument {
             by_module: Vec::new(),
             baseline: None,
         }
+    }
+
+    /// Adds measures with which a value of the law's number was recorded to fit: the one that was asked about (`fits`) or a
+    /// greater one, or else a smaller one.
+    pub fn add_measures(&mut self, value: String, need: Bytes, fits: Fits) {
+        let (change, need_bytes) = ("measures".to_owned(), need.get());
+        self.advice.push(Replayed { change, value, need_bytes, fits: fits == Fits::AsAsked });
     }
 
     /// Whether the job was replayed; else a law says what it needs.

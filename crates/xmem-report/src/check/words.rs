@@ -87,6 +87,9 @@ pub(super) fn advice(replayed: &Replayed) -> String {
     let need = Bytes(replayed.need_bytes);
     match (replayed.change.as_str(), replayed.fits) {
         ("device", _) => format!("fits on {}", change(replayed)),
+        ("measures", false) => {
+            format!("a smaller value fits with {} (needs {need})", change(replayed))
+        }
         (_, true) => format!("fits with {} (needs {need})", change(replayed)),
         (_, false) => format!("needs {need} with {}", change(replayed)),
     }
@@ -135,7 +138,9 @@ pub(super) fn details(document: &CheckDocument) -> Vec<String> {
     lines.extend(document.advice.iter().map(advice));
     let wants_advice = matches!(document.decision(), Decision::DoesNotFit);
     if wants_advice && !document.is_replayed() {
-        lines.push("`xmem fit` tries changes to the job".to_owned());
+        if document.advice.is_empty() {
+            lines.push("`xmem fit` tries changes to the job".to_owned());
+        }
     } else if wants_advice && !document.advice.iter().any(|a| a.fits && a.change != "device") {
         lines.push("no change of settings that was replayed makes it fit; `xmem fit` tries changes to the job".to_owned());
     }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use xmem_studies::fit::{FewestWith, Figures, FitAnswer, LargestWith, Recorded, Tried};
 
 /// What makes a job fit on a device. Every figure is of a recording of the changed job.
@@ -35,6 +36,9 @@ pub struct FitDocument<'a> {
     measures: Vec<MeasureDto<'a>>,
     /// Measures that were tried together.
     combinations: Vec<CombinationDto<'a>>,
+    /// The job divided over several GPUs, each with the batch of the script, where no measure makes it fit on one; in the order
+    /// in which that was tried.
+    over_gpus: Vec<OverGpusDto<'a>>,
     /// What makes the job fit, the least costly in time first; empty where it fits as it is, or where nothing does.
     suggestions: Vec<SuggestionDto<'a>>,
     /// What to know about the figures.
@@ -144,6 +148,18 @@ struct CombinationDto<'a> {
     recorded: RecordedDto<'a>,
 }
 
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct OverGpusDto<'a> {
+    /// The GPUs, each with a process of its own.
+    gpus: u32,
+    /// The measures.
+    measures: Vec<&'a str>,
+    /// What the recording of one of the processes says.
+    #[serde(flatten)]
+    recorded: RecordedDto<'a>,
+}
+
 // What a recording says.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -166,7 +182,11 @@ struct RecordedDto<'a> {
 struct SuggestionDto<'a> {
     /// The measures.
     measures: Vec<&'a str>,
-    /// What the job needs with them.
+    /// The GPUs that the job is divided over; 1 if it is not.
+    gpus: u32,
+    /// The command that runs the job so.
+    run: String,
+    /// What the job needs with them, on each GPU.
     needs_bytes: u64,
     /// The time of a step, as for a measure.
     #[cfg_attr(test, schemars(range(min = 0)))]
@@ -185,7 +205,8 @@ impl<'a> FitDocument<'a> {
         let ladder = answer.ladder.as_ref();
         let single = ladder.map_or(&[][..], |ladder| &ladder.single);
         let combined = ladder.map_or(&[][..], |ladder| &ladder.combined);
-        let suggestion = ladder.and_then(|l| l.suggestion.as_ref()).filter(|_| !answer.base.fits);
+        let over = answer.over_gpus.as_ref().map_or(&[][..], |over| &over.tried);
+        let suggestion = answer.suggestion();
         Self {
             schema: "xmem.fit/1",
             command: &answer.command,
@@ -230,6 +251,7 @@ impl<'a> FitDocument<'a> {
                 .collect(),
             measures: single.iter().map(|tried| measure(answer, tried)).collect(),
             combinations: combined.iter().map(|tried| combination(answer, tried)).collect(),
+            over_gpus: over.iter().map(|tried| over_gpus(answer, tried)).collect(),
             suggestions: suggestion
                 .and_then(|tried| suggested(answer, tried))
                 .into_iter()
@@ -286,14 +308,28 @@ fn combination<'a>(answer: &'a FitAnswer, tried: &'a Tried) -> CombinationDto<'a
     CombinationDto { measures, recorded: recorded(answer, &tried.recorded) }
 }
 
+fn over_gpus<'a>(answer: &'a FitAnswer, tried: &'a Tried) -> OverGpusDto<'a> {
+    OverGpusDto {
+        gpus: gpus(answer, &tried.measures),
+        measures: names(answer, &tried.measures),
+        recorded: recorded(answer, &tried.recorded),
+    }
+}
+
+fn gpus(answer: &FitAnswer, measures: &[usize]) -> u32 {
+    answer.gpus(measures).map_or(1, NonZeroU32::get)
+}
+
 fn suggested<'a>(answer: &'a FitAnswer, tried: &'a Tried) -> Option<SuggestionDto<'a>> {
     let figures = tried.recorded.as_ref().ok()?;
     Some(SuggestionDto {
         measures: names(answer, &tried.measures),
+        gpus: gpus(answer, &tried.measures),
+        run: answer.run_command(&tried.measures),
         needs_bytes: figures.needs.get(),
         step_time: factor(answer, figures),
         runs: answer.proof.map(|proof| proof.runs),
-        fails_below: answer.proof.map(|proof| proof.fails_below),
+        fails_below: answer.proof.and_then(|proof| proof.fails_below),
     })
 }
 

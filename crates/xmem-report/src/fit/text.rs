@@ -23,6 +23,7 @@ pub fn fit(answer: &FitAnswer, style: &Style) -> String {
     let parts = [
         headline(answer, style),
         measures(answer, style),
+        over_gpus(answer, style),
         suggestion(answer, style),
         largest(answer, style),
         fewest(answer, style),
@@ -36,8 +37,11 @@ pub fn fit(answer: &FitAnswer, style: &Style) -> String {
 #[must_use]
 pub fn fit_brief(answer: &FitAnswer) -> String {
     let mut line = format!("{}  needs {}", words(answer), against(answer, &answer.base));
-    if let Some(tried) = suggested(answer) {
+    if let Some(tried) = answer.suggestion() {
         line += &format!("; fits with {}", answer.names(&tried.measures));
+        if let Some(gpus) = answer.gpus(&tried.measures) {
+            line += &format!(" over {gpus} GPUs");
+        }
     }
     for with in &answer.largest {
         if let (Some(option), Some(value)) = (&answer.option, with.found.fits) {
@@ -92,18 +96,7 @@ fn measures(answer: &FitAnswer, style: &Style) -> String {
     tried.sort_by_key(|tried| std::cmp::Reverse(needs(tried)));
     let (helpful, useless): (Vec<&Tried>, Vec<&Tried>) =
         tried.into_iter().partition(|tried| needs(tried) < base.needs);
-    let combined = ladder.combined.iter().filter(|tried| tried.recorded.is_ok());
-    for tried in helpful.into_iter().chain(combined) {
-        if let Ok(figures) = &tried.recorded {
-            table.row([
-                together(answer, &tried.measures),
-                figures.needs.to_string(),
-                fits(figures).to_owned(),
-                time(figures, base),
-                changes(answer, &tried.measures).to_owned(),
-            ]);
-        }
-    }
+    helpful.into_iter().chain(&ladder.combined).for_each(|tried| row(&mut table, answer, tried));
     let mut text = style
         .paint(
             Ink::Heading,
@@ -122,14 +115,45 @@ fn measures(answer: &FitAnswer, style: &Style) -> String {
             useless.iter().map(|tried| answer.names(&tried.measures)).collect();
         text += &indented(&format!("no less memory with: {}", names.join(", ")), style);
     }
-    let failed: Vec<&Tried> =
-        ladder.single.iter().filter(|tried| tried.recorded.is_err()).collect();
-    for tried in failed {
-        if let Err(reason) = &tried.recorded {
-            text += &indented(&format!("{}: {reason}", answer.names(&tried.measures)), style);
-        }
+    text + &failed(answer, &ladder.single, style)
+}
+
+/// A row of what was recorded, if it was.
+fn row(table: &mut Table, answer: &FitAnswer, tried: &Tried) {
+    if let Ok(figures) = &tried.recorded {
+        table.row([
+            together(answer, &tried.measures),
+            figures.needs.to_string(),
+            fits(figures).to_owned(),
+            time(figures, &answer.base),
+            changes(answer, &tried.measures).to_owned(),
+        ]);
     }
-    text
+}
+
+/// Why some could not be recorded.
+fn failed(answer: &FitAnswer, all: &[Tried], style: &Style) -> String {
+    let failed = all.iter().filter_map(|tried| Some((tried, tried.recorded.as_ref().err()?)));
+    let line = |(tried, reason): (&Tried, &String)| {
+        indented(&format!("{}: {reason}", answer.names(&tried.measures)), style)
+    };
+    failed.map(line).collect()
+}
+
+/// The job divided over several GPUs.
+fn over_gpus(answer: &FitAnswer, style: &Style) -> String {
+    let Some(over) = &answer.over_gpus else { return String::new() };
+    let heading = format!(
+        "Over several GPUs, each a {} with the batch of the script (a step is of more samples)",
+        answer.device.name
+    );
+    let mut text = format!("{}\n", style.paint(Ink::Heading, &heading));
+    if over.tried.iter().any(|tried| tried.recorded.is_ok()) {
+        let mut table = Table::new(&COLUMNS);
+        over.tried.iter().for_each(|tried| row(&mut table, answer, tried));
+        text += &table.render(style);
+    }
+    text + &failed(answer, &over.tried, style)
 }
 
 /// Whether a variant fits, and only just: cached memory is released for it.
@@ -143,7 +167,17 @@ const fn fits(figures: &Figures) -> &'static str {
 
 /// Measures that are taken together, in words.
 fn together(answer: &FitAnswer, measures: &[usize]) -> String {
-    answer.names(measures).replace(',', " + ")
+    let name = |&at: &usize| {
+        let measure = &answer.measures[at];
+        match measure.gpus {
+            Some(gpus) => {
+                let name = measure.name.split('=').next().unwrap_or_default();
+                format!("{name} over {gpus} GPUs")
+            }
+            None => measure.name.clone(),
+        }
+    };
+    measures.iter().map(name).collect::<Vec<_>>().join(" + ")
 }
 
 /// The time of a step against that of the job as it is (`+14 %`).
@@ -161,19 +195,18 @@ fn changes(answer: &FitAnswer, measures: &[usize]) -> &'static str {
     order[measures.iter().filter_map(place).max().unwrap_or(0)]
 }
 
-fn suggested(answer: &FitAnswer) -> Option<&Tried> {
-    answer.ladder.as_ref()?.suggestion.as_ref().filter(|_| !answer.base.fits)
-}
-
 fn suggestion(answer: &FitAnswer, style: &Style) -> String {
-    let Some(ladder) = answer.ladder.as_ref().filter(|_| !answer.base.fits) else {
+    let has_tried = answer.ladder.is_some() || answer.over_gpus.is_some();
+    if answer.base.fits || !has_tried {
         return String::new();
-    };
-    let Some(tried) = suggested(answer) else {
-        let least = ladder.smallest().and_then(|tried| {
+    }
+    let Some(tried) = answer.suggestion() else {
+        let smallest = answer.ladder.as_ref().and_then(|ladder| ladder.smallest());
+        let least = smallest.and_then(|tried| {
             let figures = tried.recorded.as_ref().ok()?;
             Some(format!(
-                "; the least is {}, with {}",
+                "; the least{} is {}, with {}",
+                if answer.over_gpus.is_some() { " on one GPU" } else { "" },
                 figures.needs,
                 together(answer, &tried.measures)
             ))
@@ -196,8 +229,9 @@ fn suggestion(answer: &FitAnswer, style: &Style) -> String {
         };
         let less = format!("{} less than it needs", proof.less);
         let below = match proof.fails_below {
-            true => format!(", and ran out of memory with {less}"),
-            false => format!(", and with {less}, too"),
+            Some(true) => format!(", and ran out of memory with {less}"),
+            Some(false) => format!(", and with {less}, too"),
+            None => String::new(),
         };
         text += &indented(&format!("{runs}{below}."), style);
     }
@@ -306,4 +340,64 @@ fn notes(answer: &FitAnswer, style: &Style) -> String {
 fn indented(text: &str, style: &Style) -> String {
     let lines = wrap(&printable(text), style.columns() - INDENT.len());
     lines.iter().map(|line| format!("{INDENT}{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xmem::types::Nanos;
+    use xmem_studies::fit::{Measure, OverGpus, Proof};
+
+    #[test]
+    fn a_job_that_is_divided_says_over_how_many_gpus() {
+        let device = xmem::find("rtx3070-8g").expect("a known device").clone();
+        let (room, figures) = (device.memory, |mib, fits, step| Figures {
+            needs: Bytes::mib(mib),
+            fits,
+            has_room: fits,
+            step: Some(Nanos(step)),
+        });
+        let mut answer = FitAnswer::new(
+            "python train.py".to_owned(),
+            device,
+            room,
+            figures(16_000, false, 1000),
+        );
+        let measure = |gpus: u32| Measure {
+            name: format!("fsdp={gpus}"),
+            title: format!("FSDP over {gpus} GPUs"),
+            changes: "training",
+            code: "fully_shard(model)".to_owned(),
+            gpus: gpus.try_into().ok(),
+            places: Some(format!("6 Block over {gpus} GPUs")),
+        };
+        answer.measures = [2, 4, 8].map(measure).to_vec();
+        let tried = |at, recorded| Tried { measures: vec![at], recorded };
+        let fits = tried(1, Ok(figures(7000, true, 1100)));
+        let all = vec![tried(0, Ok(figures(10_000, false, 1200))), fits.clone()];
+        answer.over_gpus = Some(OverGpus { tried: all, fits: Some(fits) });
+        answer.proof = Some(Proof { runs: true, less: Bytes::mib(2), fails_below: None });
+        let style = Style { color: crate::style::Color::Plain, width: 100 };
+        expect_test::expect![[r#"
+            DOES NOT FIT as it is: needs 15.62 GiB of 7.57 GiB on rtx3070-8g: 8.05 GiB too much
+              python train.py
+
+            Over several GPUs, each a rtx3070-8g with the batch of the script (a step is of more samples)
+              measure              needs  fits  step time  changes
+              fsdp over 2 GPUs  9.77 GiB  no        +20 %  training
+              fsdp over 4 GPUs  6.84 GiB  YES       +10 %  training
+
+            Fits with fsdp over 4 GPUs
+              FSDP over 4 GPUs (6 Block over 4 GPUs)
+                fully_shard(model)
+              It ran with the memory of rtx3070-8g.
+              run it: xmem run --with fsdp=4 -- torchrun --nproc-per-node 4 train.py
+
+            0 recordings in 0 s
+        "#]].assert_eq(&fit(&answer, &style));
+        expect_test::expect![[r#"
+            DOES NOT FIT  needs 15.62 GiB of 7.57 GiB on rtx3070-8g; fits with fsdp=4 over 4 GPUs
+        "#]]
+        .assert_eq(&fit_brief(&answer));
+    }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use xmem::Bytes;
 use xmem::types::printable;
-use xmem_studies::law::{LawCheck, LawPoint, LawSubject, LawSummary, LawTable};
+use xmem_studies::law::{LawCheck, LawPoint, LawSubject, LawSummary, LawTable, LawWith};
 
 const LAW: &str = "xmem.law/1";
 
@@ -42,6 +42,9 @@ pub struct LawDocument {
     blocks: BlocksDto,
     /// What the law says about recordings, each left out in turn.
     checks: Vec<CheckDto>,
+    /// Recordings with measures.
+    #[serde(default)]
+    with_measures: Vec<WithDto>,
     /// What to know about the figures.
     notes: Vec<String>,
 }
@@ -58,6 +61,20 @@ struct BlocksDto {
     interpolated: usize,
     /// Which not all recordings have.
     unmatched: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+struct WithDto {
+    /// The measures, as the command line takes them.
+    measures: String,
+    /// The GPUs that they divide the job over, each with the values; 1 if they do not.
+    gpus: u32,
+    /// The values that were recorded, ascending.
+    values: Vec<u64>,
+    /// For each value, the least device memory with which the job runs.
+    needs_bytes: Vec<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -121,6 +138,7 @@ impl LawDocument {
             needs_high_bytes: column(|point| point.range.1.get()),
             blocks: BlocksDto { constant, polynomial, interpolated, unmatched },
             checks: law.checks.iter().map(CheckDto::from).collect(),
+            with_measures: law.with.iter().map(WithDto::from).collect(),
             notes,
         }
     }
@@ -162,7 +180,29 @@ impl LawDocument {
         let points = points.collect();
         let summary = LawSummary { blocks, constant, polynomial, interpolated, unmatched };
         let checks = self.checks.iter().map(LawCheck::from).collect();
-        Some(LawTable::from_rows(subject, self.recorded, points, summary, checks))
+        let with = self.with_measures.into_iter().map(WithDto::read).collect::<Option<_>>()?;
+        let table = LawTable::from_rows(subject, self.recorded, points, summary, checks);
+        Some(table.and_with(with))
+    }
+}
+
+impl From<&LawWith> for WithDto {
+    fn from(with: &LawWith) -> Self {
+        Self {
+            measures: with.measures.clone(),
+            gpus: with.gpus,
+            values: with.needs.keys().copied().collect(),
+            needs_bytes: with.needs.values().map(|needs| needs.get()).collect(),
+        }
+    }
+}
+
+impl WithDto {
+    fn read(self) -> Option<LawWith> {
+        let Self { measures, gpus, values, needs_bytes } = self;
+        let is_table = values.len() == needs_bytes.len() && values.is_sorted_by(|a, b| a < b);
+        let needs = values.into_iter().zip(needs_bytes.into_iter().map(Bytes)).collect();
+        is_table.then_some(LawWith { measures, gpus, needs })
     }
 }
 
@@ -242,7 +282,11 @@ mod tests {
         let summary =
             LawSummary { blocks: 10, constant: 1, polynomial: 2, interpolated: 3, unmatched: 4 };
         let check = LawCheck { recorded: point(8), predicted: LawPoint { value: 8, ..point(9) } };
-        LawTable::from_rows(subject, vec![4, 8], (4..9).map(point).collect(), summary, vec![check])
+        let points = (4..9).map(point).collect();
+        let table = LawTable::from_rows(subject, vec![4, 8], points, summary, vec![check]);
+        let needs = [(8, Bytes(1000)), (16, Bytes(2000))].into();
+        let with = LawWith { measures: "checkpointing=2,fused".to_owned(), gpus: 1, needs };
+        table.and_with(vec![with])
     }
 
     #[test]
@@ -259,6 +303,8 @@ mod tests {
         let text = crate::encode::line(&LawDocument::new(&law()));
         for (from, to) in [
             ("\"values\":[4,5,6,7,8]", "\"values\":[4,5,6,7]"),
+            ("\"values\":[8,16]", "\"values\":[8]"),
+            ("\"values\":[8,16]", "\"values\":[16,8]"),
             ("\"values\":[4,5,6,7,8]", "\"values\":[4,5,5,7,8]"),
             ("\"recorded\":[4,8]", "\"recorded\":[8,4]"),
             ("xmem.law/1", "xmem.law/2"),

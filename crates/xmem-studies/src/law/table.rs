@@ -2,6 +2,7 @@
 
 use super::{JobLaw, LawSummary};
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 use xmem_types::Bytes;
 
 /// The most values that a table lists.
@@ -66,6 +67,19 @@ pub struct LawTable {
     pub summary: LawSummary,
     /// What the law says about recordings, each left out in turn.
     pub checks: Vec<LawCheck>,
+    /// Recordings of the job with measures.
+    pub with: Vec<LawWith>,
+}
+
+/// Recordings of a job with measures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LawWith {
+    /// The measures, as the command line takes them (`fused,checkpointing=2`).
+    pub measures: String,
+    /// The GPUs that they divide the job over; 1 if they do not.
+    pub gpus: u32,
+    /// The least device memory with which each value that was recorded runs.
+    pub needs: BTreeMap<u64, Bytes>,
 }
 
 /// The job that a law is about.
@@ -107,6 +121,7 @@ impl LawTable {
             points,
             summary: law.summary(),
             checks: law.check(),
+            with: Vec::new(),
         }
     }
 
@@ -133,7 +148,13 @@ impl LawTable {
         summary: LawSummary,
         checks: Vec<LawCheck>,
     ) -> Self {
-        Self { subject, recorded, points, summary, checks }
+        Self { subject, recorded, points, summary, checks, with: Vec::new() }
+    }
+
+    /// The table with recordings of the job with measures.
+    #[must_use]
+    pub fn and_with(self, with: Vec<LawWith>) -> Self {
+        Self { with, ..self }
     }
 
     /// What the table says about a value; none beyond it.

@@ -260,6 +260,7 @@ pub(super) mod tests {
             title: format!("Title of {name}"),
             changes,
             code: format!("code_of({name:?})"),
+            gpus: None,
             places: (name != "fused").then(|| "12 blocks".to_owned()),
         }
     }
@@ -299,7 +300,7 @@ pub(super) mod tests {
             combined: vec![suggestion.clone()],
             suggestion: Some(suggestion),
         });
-        answer.proof = Some(Proof { runs: true, less: Bytes::mib(2), fails_below: true });
+        answer.proof = Some(Proof { runs: true, less: Bytes::mib(2), fails_below: Some(true) });
         let largest = |points: &[(u64, Figures)], fits, fails| Largest {
             fits,
             fails,

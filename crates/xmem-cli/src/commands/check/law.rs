@@ -7,9 +7,9 @@ use crate::error::CliError;
 use crate::input::{self, Kind};
 use std::path::Path;
 use xmem::predict::Confidence;
-use xmem::{Bytes, Device};
+use xmem::{Bytes, Decision, Device};
 use xmem_gate::{KnownNeed, LawValue, Margin};
-use xmem_report::check::CheckDocument;
+use xmem_report::check::{CheckDocument, Fits};
 use xmem_report::json::{is_law, read_law};
 use xmem_studies::law::LawTable;
 
@@ -71,7 +71,45 @@ pub(super) fn answer(
     let outcome = known.check(&devices, margin, &site);
     let confidence = if need.is_recorded { Confidence::Certain } else { Confidence::Likely };
     let subject_name = format!("{name} ({}={})", at.name, at.value);
-    Ok(CheckDocument::of_known(&subject_name, subject.gpus, (&known, &outcome), confidence))
+    let (gpus, found) = (subject.gpus, (&known, &outcome));
+    let mut document = CheckDocument::of_known(&subject_name, gpus, found, confidence);
+    if matches!(outcome.decision, Decision::DoesNotFit | Decision::Tight) {
+        add_measures(&mut document, law, at, (&outcome.device, margin));
+    }
+    Ok(document)
+}
+
+/// Adds the measures of a law with which the value `at`, or else the greatest smaller one, was recorded to fit on a device.
+fn add_measures(
+    document: &mut CheckDocument,
+    law: &LawTable,
+    at: &LawValue,
+    (device, margin): (&Device, Margin),
+) {
+    for with in &law.with {
+        let need = |least: Bytes| {
+            let context = law.subject.context;
+            let known = KnownNeed {
+                allocated: least.saturating_sub(context),
+                reserved: least.saturating_sub(context),
+                least,
+                range: (least, least),
+                context,
+            };
+            let outcome = known.check(&[device], margin, &[]);
+            (outcome.decision == Decision::Fits).then_some(outcome.need.least)
+        };
+        let mut fitting =
+            with.needs.iter().filter_map(|(value, least)| Some((*value, need(*least)?)));
+        let Some((value, need)) = fitting.next_back() else { continue };
+        let over = match with.gpus {
+            1 => String::new(),
+            gpus => format!(" over {gpus} GPUs"),
+        };
+        let text = format!("{}{over}, recorded with {}={value}", with.measures, at.name);
+        let fits = if value >= at.value { Fits::AsAsked } else { Fits::Smaller };
+        document.add_measures(text, need, fits);
+    }
 }
 
 fn value<'a>(

@@ -2,6 +2,7 @@
 
 use super::args::FitArgs;
 use crate::measures::{Change, SETTING, variables};
+use std::num::NonZeroU32;
 use xmem::analyzer::Role;
 use xmem::{Answer, Bytes};
 use xmem_recorder::{Changes, Measure, measures};
@@ -14,13 +15,22 @@ const FURTHER: [(&str, &str); 2] =
 /// Measures that take minutes to record, or that are a number of their own: tried where they are named.
 const NAMED_ONLY: [&str; 2] = ["compile", "batch-size"];
 
-/// All changes that the arguments allow, those first that change least in the numbers of the job.
+/// The measures that divide a job over several GPUs, in the order in which they are tried: the GPUs of a machine.
+const OVER_GPUS: [&str; 3] = ["fsdp=2", "fsdp=4", "fsdp=8"];
+
+/// All changes that the arguments allow, those first that change least in the numbers of the job, and those last that need
+/// several GPUs.
 pub(super) fn of(args: &FitArgs) -> Vec<Change> {
     if let Some(named) = &args.measures {
-        return named.0.clone();
+        let mut all = named.0.clone();
+        all.sort_by_key(gpus);
+        return all;
     }
     let is_allowed = |measure: &Measure| {
-        measure.info().changes <= args.allow && !NAMED_ONLY.contains(&measure.name())
+        let is_of_one_gpu = measure.gpus().is_none();
+        measure.info().changes <= args.allow
+            && is_of_one_gpu
+            && !NAMED_ONLY.contains(&measure.name())
     };
     let further = |usual: &Measure| {
         let other = FURTHER.iter().find(|(name, _)| *name == usual.name());
@@ -30,7 +40,28 @@ pub(super) fn of(args: &FitArgs) -> Vec<Change> {
     let all = usual.into_iter().flat_map(|usual| [further(&usual), Some(usual)]).flatten();
     let mut all: Vec<Measure> = all.filter(is_allowed).collect();
     all.sort_by_key(|measure| measure.info().changes);
-    [Change::ExpandableSegments].into_iter().chain(all.into_iter().map(Change::Measure)).collect()
+    let dividing = OVER_GPUS.iter().filter_map(|text| text.parse().ok());
+    let measures = all.into_iter().chain(dividing).map(Change::Measure);
+    [Change::ExpandableSegments].into_iter().chain(measures).collect()
+}
+
+/// The GPUs that a change divides a job over.
+pub(super) fn gpus(change: &Change) -> Option<NonZeroU32> {
+    change.measure().and_then(Measure::gpus)
+}
+
+/// The number of changes with which a job stays on one GPU, which come before the others.
+pub(super) fn of_one_gpu(changes: &[Change]) -> usize {
+    changes.iter().filter(|change| gpus(change).is_none()).count()
+}
+
+/// Some changes, without those that cannot be combined with another one.
+pub(super) fn combinable(changes: &[Change], with: &Change, some: &[usize]) -> Vec<usize> {
+    let is_combinable = |at: &&usize| {
+        let change = &changes[**at];
+        !excludes(change, with) && !excludes(with, change)
+    };
+    some.iter().filter(is_combinable).copied().collect()
 }
 
 /// What is said about a change.
@@ -44,7 +75,7 @@ pub(super) fn described(change: &Change) -> fit::Measure {
         ),
     };
     let (name, changes) = (change.name(), changes.name());
-    fit::Measure { name, title, changes, code, places: None }
+    fit::Measure { name, title, changes, code, gpus: gpus(change), places: None }
 }
 
 fn excludes(one: &Change, other: &Change) -> bool {
@@ -89,6 +120,7 @@ fn expected(change: &Change, answer: &Answer) -> Bytes {
         "bfloat16" => (activations + parameters, 45),
         "autocast" | "sdpa" | "chunked-cross-entropy" => (activations, 30),
         "lora" => (of(&[Role::Gradient, Role::OptimizerState]), 95),
+        "host-parameters" => (of(&[Role::Parameter, Role::Gradient, Role::OptimizerState]), 80),
         "host-optimizer" | "adafactor" => (of(&[Role::OptimizerState]), 95),
         "adam8bit" => (of(&[Role::OptimizerState]), 70),
         "step-in-backward" => (of(&[Role::Gradient]), 80),

@@ -4,9 +4,10 @@ use super::error::FitFailure;
 use super::recordings::Recordings;
 use super::template::{Ranks, Template};
 use crate::pool;
+use std::num::NonZeroU32;
 use xmem::{Job, ReadOptions};
-use xmem_studies::fit::{FitAnswer, Recorder as _, Variant};
-use xmem_studies::law::{JobLaw, LawSubject, LawTable, RecordedPart};
+use xmem_studies::fit::{Figures, FitAnswer, LargestWith, Recorder as _, Variant};
+use xmem_studies::law::{JobLaw, LawSubject, LawTable, LawWith, RecordedPart};
 
 /// The share by which a law may be off about a recording that it was not made from, before another value is recorded.
 const CLOSE: f64 = 0.005;
@@ -71,7 +72,7 @@ pub(super) fn add(
                 drop(recordings.record(&values));
             }
             Ok(Step::Done(law)) => {
-                found.law = Some(*law);
+                found.law = Some(law.and_with(with(found)));
                 return;
             }
             Err(reason) => {
@@ -80,6 +81,22 @@ pub(super) fn add(
             }
         }
     }
+}
+
+/// The recordings with measures whose largest value was looked for.
+fn with(found: &FitAnswer) -> Vec<LawWith> {
+    let needs = |largest: &LargestWith| {
+        // Without those that seemed to fit, and ran out of memory later.
+        let is_right = |figures: &Figures| figures.fits || figures.needs > found.room;
+        let points = largest.found.points.iter().filter(|(_, figures)| is_right(figures));
+        points.map(|(value, figures)| (*value, figures.needs)).collect()
+    };
+    let of = |largest: &LargestWith| LawWith {
+        measures: found.names(&largest.measures),
+        gpus: found.gpus(&largest.measures).map_or(1, NonZeroU32::get),
+        needs: needs(largest),
+    };
+    found.largest.iter().filter(|largest| !largest.measures.is_empty()).map(of).collect()
 }
 
 enum Step {

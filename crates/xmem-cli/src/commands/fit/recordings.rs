@@ -1,5 +1,6 @@
 //! The recordings of variants of a job.
 
+use super::candidates::gpus;
 use super::progress::FitProgress;
 use super::template::Template;
 use crate::attempt::Attempt;
@@ -97,7 +98,7 @@ impl Maker<'_> {
         let mut command = self.template.with(variant.value).into_iter();
         let changes = || variant.measures.iter().map(|&at| &self.changes[at]);
         let printed = self.folder.join(format!("{name}.log"));
-        let rank = self.rank(variant.value);
+        let rank = self.rank(variant);
         let request = Request {
             command: (command.next().unwrap_or_default(), command.collect()),
             output: self.trace(&name),
@@ -198,8 +199,9 @@ impl Maker<'_> {
     }
 
     /// The process that is recorded of a distributed job.
-    pub(super) fn rank(&self, value: Option<u64>) -> Option<LoneRank> {
-        LoneRank::new(0, self.template.ranks_with(value)?, self.nodes)
+    pub(super) fn rank(&self, variant: &Variant) -> Option<LoneRank> {
+        let of_measures = variant.measures.iter().find_map(|&at| gpus(&self.changes[at]));
+        LoneRank::new(0, of_measures.or(self.template.ranks_with(variant.value))?, self.nodes)
     }
 
     /// The measure that sets a value.

@@ -32,7 +32,7 @@ use xmem_recorder::{
 use xmem_report::{json, text};
 use xmem_studies::fit::{
     FewestWith, FitAnswer, LargestWith, Proof, Range, Recorder as _, Tried, Variant, VariedOption,
-    fewest, largest, measures,
+    fewest, largest, measures, over_gpus,
 };
 use xmem_tempfiles::PrivateFolder;
 
@@ -165,7 +165,7 @@ fn write_wrapper(
     global: &Global,
 ) -> Result<(), CliError> {
     let suggestion = answer.ladder.as_ref().and_then(|ladder| ladder.suggestion.as_ref());
-    let Some(tried) = suggestion else {
+    let Some(tried) = suggestion.or(answer.suggestion()) else {
         note(
             &format!("note: nothing is suggested: {} is not written", shown(file)),
             global.verbosity(),
@@ -179,7 +179,10 @@ fn write_wrapper(
         setting.into_iter().chain(chosen().filter_map(Change::measure).cloned()).collect();
     let variables: Vec<(String, String)> = chosen().flat_map(Change::variables).collect();
     output::write(wrapper(&measures, &variables).as_bytes(), Some(file))?;
-    let how = format!("python {} in place of python", shown(file));
+    let launcher = answer
+        .gpus(&tried.measures)
+        .map_or_else(|| "python".to_owned(), |gpus| format!("torchrun --nproc-per-node {gpus}"));
+    let how = format!("{launcher} {} in place of python", shown(file));
     note(&format!("{} applies what is suggested: {how}", shown(file)), global.verbosity());
     Ok(())
 }
@@ -256,7 +259,7 @@ fn of_device(
         template.value.unwrap_or_else(|| first(template, args).clamp(range.low, range.high))
     });
     if let Some(ranks) = template.ranks_with(value)
-        && recordings.maker.rank(value).is_none()
+        && recordings.maker.rank(&Variant::with(value, Vec::new())).is_none()
     {
         let (ranks, nodes) = (u64::from(ranks.get()), args.nodes.get());
         return Err(FitFailure::Nodes { ranks, nodes }.into());
@@ -316,12 +319,25 @@ fn of_device(
     };
     // What is asked most comes first: the budget may end what follows.
     search(&mut recordings, Vec::new(), &mut found);
-    let wants_measures = !changes.is_empty() && (!figures.fits || args.all);
-    if wants_measures {
-        recordings.progress.expect(changes.len());
-        let list = candidates::candidates(&changes, &answer);
+    let of_one = candidates::of_one_gpu(&changes);
+    let wants_measures = !figures.fits || args.all;
+    if wants_measures && of_one > 0 {
+        recordings.progress.expect(of_one);
+        let list = candidates::candidates(&changes[..of_one], &answer);
         found.ladder = Some(measures(&mut recordings, (value, found.room), figures, &list));
         recordings.progress.expect(0);
+    }
+    let has_suggestion = found.suggestion().is_some();
+    if wants_measures
+        && of_one < changes.len()
+        && template.ranks.is_none()
+        && (args.measures.is_some() || !has_suggestion && !figures.fits)
+    {
+        let least = found.ladder.as_ref().and_then(|ladder| ladder.smallest());
+        let least = least.map_or(&[][..], |tried| &tried.measures);
+        let others = candidates::combinable(&changes, &changes[of_one], least);
+        let dividing: Vec<usize> = (of_one..changes.len()).collect();
+        found.over_gpus = Some(over_gpus(&mut recordings, value, &dividing, &others));
     }
     prove(&mut found, &mut recordings, value);
     for measures in varied(&found) {
@@ -433,7 +449,8 @@ const WORTHWHILE: f64 = 1.5;
 fn varied(found: &FitAnswer) -> Vec<Vec<usize>> {
     let mut all = Vec::new();
     if let Some(ladder) = &found.ladder {
-        let suggested = ladder.suggestion.as_ref().or_else(|| ladder.smallest());
+        let suggested = found.suggestion().or(ladder.suggestion.as_ref());
+        let suggested = suggested.or_else(|| ladder.smallest());
         let is_worthwhile = |tried: &&Tried| {
             let figures = tried.recorded.as_ref().ok();
             let factor = figures.and_then(|figures| figures.time_against(&found.base));
@@ -462,22 +479,32 @@ fn known(
 
 /// Records what is suggested in the memory of the device, and in less than it needs.
 fn prove(found: &mut FitAnswer, recordings: &mut Recordings<'_>, value: Option<u64>) {
-    let suggestion = found.ladder.as_ref().and_then(|ladder| ladder.suggestion.as_ref());
-    let Some(tried) = suggestion.filter(|_| !found.base.fits && recordings.has_time()) else {
-        return;
-    };
+    let Some(tried) = found.suggestion().filter(|_| recordings.has_time()) else { return };
     let Ok(figures) = &tried.recorded else { return };
     let variant = Variant::with(value, tried.measures.clone());
     let runs = recordings.confirm(&variant).unwrap_or(false);
+    // NCCL's memory is not on a virtual GPU, which ends where that of the allocator does.
+    let is_alone = recordings.maker.rank(&variant).is_none();
+    let fails_below = is_alone.then(|| fails_below(found, recordings, &variant, figures.needs));
+    found.proof = Some(Proof { runs, less: BELOW, fails_below });
+}
+
+/// Whether a variant runs out of memory with a little less than it needs.
+fn fails_below(
+    found: &FitAnswer,
+    recordings: &mut Recordings<'_>,
+    variant: &Variant,
+    needs: Bytes,
+) -> bool {
     // The capacity of a virtual GPU is what a process can allocate: its context has its own.
     let context = found.room.saturating_sub(found.device.available());
-    let less = figures.needs.saturating_sub(context).saturating_sub(BELOW);
+    let less = needs.saturating_sub(context).saturating_sub(BELOW);
     recordings.progress.begin(&["what is suggested, with less than it needs".to_owned()]);
-    let below = recordings.maker.make(&variant, Capacity::Of(less), Some(recordings.time));
+    let below = recordings.maker.make(variant, Capacity::Of(less), Some(recordings.time));
     let fails = below.attempt.is_out_of_memory();
     recordings.progress.proven(fails);
     recordings.count += 1;
-    found.proof = Some(Proof { runs, less: BELOW, fails_below: fails });
+    fails
 }
 
 /// The value that is recorded first, if the command does not say one.

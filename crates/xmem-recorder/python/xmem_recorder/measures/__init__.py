@@ -13,6 +13,8 @@ Each module of this package is one measure, which patches PyTorch before the scr
     autocast                forward passes in bfloat16
     bfloat16                parameters in bfloat16
     host-optimizer          state and step of the optimizer in host memory
+    host-parameters         parameters, gradients and state of the optimizer in host memory
+    fsdp                    parameters, gradients and state of the optimizer divided among GPUs
     adafactor               Adafactor in place of Adam
     adam8bit                Adam with 8-bit state
     micro-batches           batches in parts, with accumulated gradients
@@ -20,8 +22,9 @@ Each module of this package is one measure, which patches PyTorch before the scr
     lora                    low-rank adapters in place of all parameters
     compile                 torch.compile
 
-The modules import nothing but `common` and the standard library, and no two of them define the same name, so that
-their sources, behind that of `common`, can be joined into one file.
+Three more modules are what several measures share: `common`, `blocks` and `sharding`. The modules import nothing but
+these and the standard library, and no two of them define the same name, so that their sources, behind those of the
+shared ones, can be joined into one file.
 """
 
 import importlib
@@ -39,6 +42,8 @@ NAMES = (
     "autocast",
     "bfloat16",
     "host-optimizer",
+    "host-parameters",
+    "fsdp",
     "adafactor",
     "adam8bit",
     "micro-batches",

@@ -9,6 +9,7 @@ import functools
 import importlib
 import types
 
+from .blocks import classes_of_blocks
 from .common import OncePerModule, name_of
 
 NAME = "checkpointing"
@@ -42,7 +43,7 @@ class _Checkpointing:
         if any(_is_checkpointed(module) for module in root.modules()):
             self.reason = "activations are checkpointed already"
             return
-        classes = _checkpoint_classes(torch, [root])
+        classes = classes_of_blocks(torch, [root])
         if not classes:
             self.reason = self.reason or f"no class of blocks repeats in {name_of(root)}"
             return
@@ -68,83 +69,6 @@ def _is_checkpointed(module):
     """Returns whether the script has switched on checkpointing, in transformers, diffusers, timm or by a wrapper."""
     flags = ("gradient_checkpointing", "grad_checkpointing")
     return type(module).__name__ == "CheckpointWrapper" or any(getattr(module, flag, None) is True for flag in flags)
-
-
-def _checkpoint_classes(torch, roots):
-    """The blocks below some modules, as lists of the instances of one class each.
-
-    They are those of the class that repeats and has the most parameters, and of other classes with at least a quarter
-    as many: those of a decoder and an encoder. Of blocks inside blocks these are the outer ones, unless those are a few
-    stages that consist of many smaller blocks.
-    """
-    classes = _repeated_blocks(torch, roots)
-    # Parents come before their children, and the order of equal ones is kept.
-    classes.sort(key=lambda blocks: -_checkpoint_size(torch, blocks))
-    chosen = []
-    for blocks in classes:
-        is_large = _checkpoint_size(torch, blocks) >= 0.25 * _checkpoint_size(torch, classes[0])
-        if is_large and _are_separate(blocks, sum(chosen, [])):
-            chosen.append(blocks)
-    return [blocks for stages in chosen for blocks in _classes_of_stages(torch, stages) or [stages]]
-
-
-def _repeated_blocks(torch, roots):
-    """The outermost instances of each class of blocks that repeats, in lists and numbered attributes (`layer1`)."""
-    found = {}
-    for root in roots:
-        for path, parent in root.named_modules():
-            # A token passes only some of the experts, and they are not what is computed one after the other.
-            if "expert" in path.rpartition(".")[2]:
-                continue
-            for name, child in parent.named_children():
-                child = getattr(child, "_fsdp_wrapped_module", child)
-                if _is_checkpoint_block(torch, parent, name, child):
-                    found.setdefault(type(child), {})[id(child)] = child
-    classes = [_outermost_blocks(list(blocks.values())) for blocks in found.values()]
-    classes = [blocks for blocks in classes if len(blocks) > 1]
-    # Plain Sequential modules only where nothing else repeats.
-    return [blocks for blocks in classes if type(blocks[0]) is not torch.nn.Sequential] or classes
-
-
-def _is_checkpoint_block(torch, parent, name, child):
-    nn = torch.nn
-    lists = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
-    if not isinstance(parent, lists) and not name[-1:].isdigit():
-        return False
-    if type(child) in (nn.ModuleList, nn.ModuleDict):
-        return False
-    if type(child) is nn.Sequential and not isinstance(parent, lists):
-        return False
-    return next(child.children(), None) is not None and next(child.parameters(), None) is not None
-
-
-def _outermost_blocks(blocks):
-    """The blocks that are not inside others of them."""
-    inner = {id(module) for block in blocks for module in block.modules() if module is not block}
-    return [block for block in blocks if id(block) not in inner]
-
-
-def _are_separate(blocks, others):
-    """Returns whether no block is inside another one or contains it."""
-    inside = {id(module) for block in blocks for module in block.modules()}
-    inside_others = {id(module) for block in others for module in block.modules()}
-    return not any(id(block) in inside_others for block in blocks) and not any(id(other) in inside for other in others)
-
-
-def _checkpoint_size(torch, blocks):
-    """The number of elements of the parameters of some blocks."""
-    is_lazy = torch.nn.parameter.is_lazy
-    return sum(p.numel() for block in blocks for p in block.parameters() if not is_lazy(p))
-
-
-def _classes_of_stages(torch, stages):
-    """The smaller blocks, if blocks are stages like those of Swin: few, and made of many others almost entirely."""
-    if len(stages) > 5:
-        return []
-    classes = _checkpoint_classes(torch, stages)
-    blocks = sum(classes, [])
-    is_most = _checkpoint_size(torch, blocks) >= 0.8 * _checkpoint_size(torch, stages)
-    return classes if is_most and len(blocks) >= 2 * len(stages) else []
 
 
 def _checkpoint_without_cache(root):
