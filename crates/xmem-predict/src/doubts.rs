@@ -19,6 +19,7 @@ mod incomplete_history;
 mod one_length;
 mod other_orders;
 mod other_replay;
+mod ran_out_of_memory;
 mod recorded_peaks;
 mod script_goes_on;
 mod starts_late;
@@ -45,11 +46,12 @@ pub struct Doubt {
 }
 
 /// All doubts, in the order in which they are assessed. The order of notes in the answer is theirs.
-pub const DOUBTS: [Doubt; 18] = [
+pub const DOUBTS: [Doubt; 19] = [
     // What the recording itself says comes first: it may find that the recording is damaged, on which the last one rests.
     recorded_peaks::DOUBT,
     one_length::DOUBT,
     incomplete_history::DOUBT,
+    ran_out_of_memory::DOUBT,
     // Other peaks of the same job, before those of another one.
     assumed_values::DOUBT,
     gpu_timing::DOUBT,

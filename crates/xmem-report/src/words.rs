@@ -14,6 +14,7 @@ pub(crate) fn withheld(code: Option<&str>) -> &'static str {
         Some("no-operators") => "the trace has no operators",
         Some("incomplete-history") => "the history of the snapshot is not complete",
         Some("request-beyond-any-device") => "a request is larger than any device",
+        Some("ran-out-of-memory") => "the recorded script ran out of memory",
         Some("not-to-the-end") => "the script was not recorded to its end",
         _ => "too much is missing from the trace",
     }

@@ -34,6 +34,8 @@ pub enum WithheldReason {
     RequestBeyondAnyDevice,
     /// The script was not recorded to its end, which was required: what was recorded of it fits.
     NotToTheEnd,
+    /// The recorded script ran out of memory, and what was recorded of it fits.
+    RanOutOfMemory,
 }
 
 impl WithheldReason {
@@ -53,6 +55,7 @@ impl WithheldReason {
             Self::IncompleteHistory => "incomplete-history",
             Self::RequestBeyondAnyDevice => "request-beyond-any-device",
             Self::NotToTheEnd => "not-to-the-end",
+            Self::RanOutOfMemory => "ran-out-of-memory",
         }
     }
 }

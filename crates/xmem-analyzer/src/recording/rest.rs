@@ -22,6 +22,8 @@ const MAX_BYTES: u64 = 1 << 50;
 pub struct ScriptRest {
     /// Why the recording ended.
     pub end: RestEnd,
+    /// The exception, signal or exit code (`OutOfMemoryError at train.py:12`).
+    pub end_detail: Option<String>,
     /// Steps of optimizers in it.
     pub steps: u64,
     /// Intervals between steps and calls of models that are like others, and of which only what stays was kept.
@@ -140,6 +142,7 @@ struct RestDto {
 #[derive(Deserialize)]
 struct EndedDto {
     reason: RestEnd,
+    detail: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -182,6 +185,7 @@ impl RestDto {
         let PeaksDto { allocated, reserved } = self.peaks;
         Some(ScriptRest {
             end: self.ended.reason,
+            end_detail: self.ended.detail,
             steps: self.steps,
             reduced: self.reduced,
             settled_steps: self.settled,

@@ -1,9 +1,9 @@
 //! Recorded traces through the whole pipeline.
 
-use crate::job::Folder;
+use crate::job::{self, Folder};
 use crate::schema_check::check;
 use crate::shell::{xmem, xmem_with_input};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const REPLAY: &str = include_str!("../../../../docs/schema/xmem.replay.2.schema.json");
 const SMALL: [&str; 3] = ["gpt2_adamw", "mlp_adam", "resnet18_sgdm"];
@@ -141,5 +141,41 @@ fn a_distributed_job_that_was_recorded_on_the_cpu_is_doubtful() {
         let text = crate::cudnn::flat(&xmem(options).stdout);
         assert_eq!(text.contains("the job is distributed"), named.is_some(), "{name}: {text}");
         assert!(named.is_none_or(|words| text.contains(words)), "{name}: {text}");
+    }
+}
+
+/// A script that died in its seventh step, out of memory on a virtual T4, was said to fit there for what its first three need.
+#[test]
+fn a_script_that_ran_out_of_memory_was_said_to_fit() {
+    let folder = Folder::new();
+    let with = |name: &str, notes: &Value, rest: &Value| {
+        let mut trace: Value = serde_json::from_slice(&job::trace()).expect("JSON");
+        trace["xmem_recording"] = notes.clone();
+        trace["xmem_rest"] = rest.clone();
+        folder.put(name, trace.to_string().as_bytes());
+        xmem(["replay", &folder.path(name), "-d", "t4-16g", "-f", "json"])
+    };
+    let end = |reason: &str, detail: &str| json!({"reason": reason, "detail": detail});
+    let notes =
+        |ended: &Value| json!({"schema": "xmem.recording.1", "torch": "2.11.0", "ended": ended});
+    let rest = |ended: &Value| {
+        json!({
+            "schema": "xmem.rest.1", "ended": ended, "steps": 4, "reduced": 0, "settled": 0, "peaks": {}, "outside": 0,
+            "places": [], "devices": [],
+        })
+    };
+    let (steps, out) = (end("steps", ""), end("exception", "OutOfMemoryError at train.py:12"));
+    let other = end("exception", "ValueError at train.py:12");
+    for (name, ended, of_rest, is_withheld) in [
+        ("in-rest.json", &steps, &out, true),
+        ("in-iterations.json", &out, &end("end", ""), true),
+        ("other.json", &steps, &other, false),
+    ] {
+        let ran = with(name, &notes(ended), &rest(of_rest));
+        let answer = ran.json();
+        let reasons = answer["withheld"].to_string();
+        assert_eq!(reasons.contains("ran-out-of-memory"), is_withheld, "{name}: {}", ran.stdout);
+        assert_eq!(answer["verdict"] == "withheld", is_withheld, "{name}: {}", ran.stdout);
+        assert_eq!(ran.code == 4, is_withheld, "{name}");
     }
 }

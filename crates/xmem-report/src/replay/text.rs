@@ -387,6 +387,10 @@ const DAMAGED: &str =
 const NOT_TO_THE_END: &str =
     "\nThe script was not recorded to its end: record it on a virtual GPU, without --steps.\n";
 
+/// What follows from a script that ran out of memory.
+const RAN_OUT_OF_MEMORY: &str =
+    "\nThe script ran out of memory: record it without --enforce and --capacity.\n";
+
 /// What to do about a doubtful recording with `--strict`.
 const STRICT: &str = "\nThe trace is doubtful, which --strict does not accept: record it again.\n";
 
@@ -729,6 +733,7 @@ fn notes(answer: &Answer, all: bool, within: usize, style: &Style) -> String {
         [WithheldReason::DamagedTrace] => DAMAGED.to_owned(),
         [WithheldReason::DoubtfulTrace] => STRICT.to_owned(),
         [WithheldReason::NotToTheEnd] => NOT_TO_THE_END.to_owned(),
+        [WithheldReason::RanOutOfMemory] => RAN_OUT_OF_MEMORY.to_owned(),
         [WithheldReason::IncompleteHistory] => format!(
             "\nThe job needs at least {} of {}: record the history from the beginning of the job.\n",
             answer.memory.peak.device,
