@@ -43,8 +43,9 @@ pub fn tables(evaluation: &Evaluation) -> Vec<EvalTable> {
         "false alarms",
         "MCP",
     ];
-    const ROUNDS: [&str; 6] = [
+    const ROUNDS: [&str; 7] = [
         "estimator",
+        "peaks in its range",
         "second rounds that ran",
         "median error of both rounds",
         "mean time",
@@ -61,7 +62,7 @@ pub fn tables(evaluation: &Evaluation) -> Vec<EvalTable> {
     let effects_heading = "Effects on the error (one-way analysis of variance)";
     [
         EvalTable::new("", &ESTIMATORS, estimators(evaluation)),
-        EvalTable::new("Second rounds and times", &ROUNDS, rounds(evaluation)),
+        EvalTable::new("Ranges, second rounds and times", &ROUNDS, rounds(evaluation)),
     ]
     .into_iter()
     .chain(by_factor)
@@ -175,6 +176,7 @@ fn rounds(evaluation: &Evaluation) -> Vec<Vec<String>> {
         let conserved = summary.conserved;
         vec![
             name.clone(),
+            of(summary.in_range),
             of(summary.second_runs),
             summary.second_errors.map_or_else(String::new, |errors| percent(errors.median)),
             summary.runtimes.map_or_else(String::new, |times| seconds(times.mean)),

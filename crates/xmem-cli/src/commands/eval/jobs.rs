@@ -2,7 +2,7 @@
 
 use super::args::EvalArgs;
 use super::error::EvalFailure;
-use super::matrix::{DEVICE, FAMILY, Jobs, Matrix};
+use super::matrix::{DEVICE, Jobs, Matrix};
 use super::readings::Reading;
 use crate::error::CliError;
 use xmem::Device;
@@ -77,7 +77,10 @@ fn of_readings<'m>(
     let count = readings.len();
     let mut matched: Vec<(&Jobs, Reading)> = readings
         .into_iter()
-        .filter_map(|reading| Some((kind_of(matrix, &reading.configuration)?, reading)))
+        .filter_map(|reading| {
+            let kind = matrix.jobs.iter().find(|jobs| jobs.has(&reading.configuration))?;
+            Some((kind, reading))
+        })
         .collect();
     let unmatched = count - matched.len();
     matched.retain(|(kind, reading)| {
@@ -117,18 +120,6 @@ fn restricted(jobs: &Jobs, only: &[(String, String)]) -> Option<Grid> {
         }
     }
     (!grid.is_empty()).then_some(grid)
-}
-
-/// The jobs of which a reading is one: those of its family whose factors it states.
-fn kind_of<'m>(matrix: &'m Matrix, reading: &Configuration) -> Option<&'m Jobs> {
-    let family = reading.value(FAMILY);
-    matrix.jobs.iter().filter(|jobs| family.is_none_or(|family| jobs.family == family)).find(
-        |jobs| {
-            let completed = jobs.completed(reading.clone());
-            let has = |factor: &str| completed.value(factor).is_some();
-            has(DEVICE) && jobs.placeholders().into_iter().all(has)
-        },
-    )
 }
 
 fn planned<'m>(

@@ -255,6 +255,31 @@ impl Jobs {
         Grid(factors)
     }
 
+    /// Returns whether a measured run is one of these jobs: it states all factors of the command and a device, and of a factor
+    /// whose values are texts it has one of them. Numbers may be others.
+    pub(super) fn has(&self, run: &Configuration) -> bool {
+        if run.value(FAMILY).is_some_and(|family| family != self.family) {
+            return false;
+        }
+        let completed = self.completed(run.clone());
+        let is_stated = |factor: &str| completed.value(factor).is_some();
+        let is_known =
+            |(factor, values): (&String, &Values)| match (values, completed.value(factor)) {
+                (Values::List(values), Some(value)) => {
+                    let texts = values.iter().filter_map(|one| match one {
+                        Scalar::Text(text) => Some(text.as_str()),
+                        _ => None,
+                    });
+                    let texts: Vec<&str> = texts.collect();
+                    texts.is_empty() || texts.contains(&value)
+                }
+                _ => true,
+            };
+        is_stated(DEVICE)
+            && self.placeholders().into_iter().all(is_stated)
+            && self.factors.iter().all(is_known)
+    }
+
     /// The configuration with the family, and with the defaults for factors that it lacks.
     pub(super) fn completed(&self, mut configuration: Configuration) -> Configuration {
         configuration.or_insert(FAMILY, &self.family);
@@ -326,6 +351,33 @@ mod tests {
         let xmem = &matrix.estimators["xmem"];
         assert_eq!((xmem.engine, xmem.figure), (EstimatorEngine::VirtualGpu, Figure::Reserved));
         assert_eq!(xmem.recorded(&last), [last]);
+    }
+
+    #[test]
+    fn a_measured_run_is_a_job_with_its_texts_and_any_numbers() {
+        let matrix = matrix(&format!(
+            "{JOBS}command = ['python', '{{model}}', '{{batch}}']\n\
+             factors = {{ model = ['VGG16'], batch = [200, 300], device = ['t4-16g'] }}\n"
+        ))
+        .expect("a matrix");
+        for (model, batch, device, family, is_one) in [
+            ("VGG16", Some("250"), "t4-16g", "cnn", true),
+            ("VGG19", Some("200"), "t4-16g", "cnn", false),
+            ("VGG16", Some("200"), "a100-40g", "cnn", false),
+            ("VGG16", Some("200"), "t4-16g", "transformer", false),
+            ("VGG16", None, "t4-16g", "cnn", false),
+        ] {
+            let values = [
+                ("model", Some(model)),
+                ("batch", batch),
+                ("device", Some(device)),
+                ("family", Some(family)),
+            ];
+            let values =
+                values.into_iter().filter_map(|(f, v)| Some((f.to_owned(), v?.to_owned())));
+            let run = Configuration::new(values);
+            assert_eq!(matrix.jobs[0].has(&run), is_one, "{run}");
+        }
     }
 
     #[test]
