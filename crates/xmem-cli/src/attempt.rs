@@ -43,7 +43,7 @@ impl Attempt {
         }
     }
 
-    /// The recording, or why there is none that is complete.
+    /// The complete recording, or the reason why there is none.
     pub(crate) fn complete(&self) -> Result<&Recorded, String> {
         if self.is_interrupted() {
             return Err("interrupted".to_owned());

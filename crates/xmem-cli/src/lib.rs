@@ -32,6 +32,7 @@ mod pool;
 mod predicted_run;
 mod progress;
 mod reading;
+mod shell;
 mod short_help;
 mod style;
 mod terminal;

@@ -63,15 +63,19 @@ pub struct Outcome {
     pub conserved: Option<Bytes>,
 }
 
+/// The relative difference of an estimate from a peak, negative if the estimate is too low; none from no memory.
+#[must_use]
+pub fn relative_error(estimate: Bytes, peak: Bytes) -> Option<f64> {
+    let (estimate, peak) = (estimate.get() as f64, peak.get() as f64);
+    (peak > 0.0).then(|| (estimate - peak) / peak)
+}
+
 impl EstimatedRun {
     /// Judges the estimate.
     #[must_use]
     pub fn outcome(&self, truth: &TrueRun) -> Outcome {
         let ended = !truth.out_of_memory && truth.peak > Bytes::ZERO;
-        let signed_error = ended.then(|| {
-            let (estimate, peak) = (self.memory.get() as f64, truth.peak.get() as f64);
-            (estimate - peak) / peak
-        });
+        let signed_error = relative_error(self.memory, truth.peak).filter(|_| !truth.out_of_memory);
         let error = signed_error.map(f64::abs);
         let first_agrees = self.out_of_memory == truth.out_of_memory;
         let second_runs = self.second.map(|second| !second.out_of_memory);

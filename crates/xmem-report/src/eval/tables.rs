@@ -73,9 +73,8 @@ pub fn tables(evaluation: &Evaluation) -> Vec<EvalTable> {
 
 /// The groups of the table of estimators: each family if there are several, and all.
 fn groups(evaluation: &Evaluation) -> Vec<&str> {
-    let families: Vec<&str> = evaluation.values(FAMILY).into_keys().collect();
-    let of_families = families.into_iter().filter(|&family| family != ALL);
-    let mut groups: Vec<&str> = of_families.collect();
+    let families = evaluation.values(FAMILY).into_keys();
+    let mut groups: Vec<&str> = families.filter(|&family| family != ALL).collect();
     if groups.len() < 2 {
         groups.clear();
     }

@@ -16,7 +16,7 @@ pub(crate) const SHORT_HELP: &[&str] =
     after_help = "A matrix names jobs (a command with {model}, {batch} and other factors), devices and estimators. Each job is\n\
         recorded and estimated, run in the memory of the device (first round), and run again with only as much\n\
         memory as was estimated (second round), on a virtual GPU. With --readings, the first round is one that was\n\
-        measured elsewhere. Recordings are kept in the store: a run that was stopped goes on where it was.\n\n\
+        measured elsewhere. Recordings are kept in the store: run it again to continue one that was stopped.\n\n\
         Examples:\n  \
         xmem eval benches/paper/xmem.toml --sample 60 --seed 1\n  \
         xmem eval benches/paper/xmem.toml --readings benches/paper/readings.csv --format html -o paper.html\n  \

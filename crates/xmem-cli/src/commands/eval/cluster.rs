@@ -5,6 +5,7 @@ use super::error::EvalFailure;
 use crate::commands::Outcome;
 use crate::exit::Exit;
 use crate::output;
+use crate::shell::quoted;
 use std::path::Path;
 
 /// Prints the job script that the arguments ask for.
@@ -36,6 +37,9 @@ fn words(args: &EvalArgs, number: &str, shards: u64) -> String {
     if let Some(store) = &args.store {
         line += &format!(" --store {}", path(store));
     }
+    if !args.estimators.is_empty() {
+        line += &format!(" --estimators {}", quoted(&args.estimators.join(",")));
+    }
     if let Some(sample) = args.sample {
         line += &format!(" --sample {sample} --seed {}", args.seed);
     }
@@ -46,10 +50,6 @@ fn words(args: &EvalArgs, number: &str, shards: u64) -> String {
         line += " --without-second-round";
     }
     format!("{line} --jobs 1 --shard \"{number}/{shards}\"")
-}
-
-fn quoted(text: &str) -> String {
-    shlex::try_quote(text).map_or_else(|_| text.to_owned(), std::borrow::Cow::into_owned)
 }
 
 fn slurm(command: &str, shards: u64) -> String {

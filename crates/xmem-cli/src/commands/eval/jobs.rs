@@ -107,7 +107,7 @@ fn chosen(args: &EvalArgs, of: u64) -> Result<Vec<u64>, EvalFailure> {
     }
 }
 
-/// The grid of jobs with only the values that are asked for; none if there is none of them.
+/// The grid of jobs, restricted to the values that are asked for; none if no job is left.
 fn restricted(jobs: &Jobs, only: &[(String, String)]) -> Option<Grid> {
     let mut grid = jobs.grid();
     for (factor, value) in only {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use xmem::analyzer::ScriptPart;
 use xmem::predict::CapacitySearch;
 use xmem::{Bytes, Estimate, Job, ReadOptions};
-use xmem_eval::evaluation::{EstimatedRun, SecondRound, TrueRun};
+use xmem_eval::evaluation::{EstimatedRun, SecondRound, TrueRun, relative_error};
 use xmem_recorder::{Capacity, Engine, Interrupts, Request, Stacks};
 
 /// What rounds are made with.
@@ -87,10 +87,8 @@ impl Rounds<'_> {
                 let command = job.kind.command_of(&job.configuration, self.folder);
                 let round = self.limited(job, &command, Capacity::Of(first.reserve))?;
                 let peak = round.reserved().filter(|_| !round.out_of_memory);
-                let error = peak.filter(|peak| *peak > Bytes::ZERO).map(|peak| {
-                    (first.reserve.get() as f64 - peak.get() as f64).abs() / peak.get() as f64
-                });
-                Some(SecondRound { out_of_memory: round.out_of_memory, error })
+                let error = peak.and_then(|peak| relative_error(first.reserve, peak));
+                Some(SecondRound { out_of_memory: round.out_of_memory, error: error.map(f64::abs) })
             }
             false => None,
         };

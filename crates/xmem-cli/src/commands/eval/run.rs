@@ -74,6 +74,7 @@ pub(crate) fn run(args: &EvalArgs, global: &Global) -> Outcome {
     let side_by_side = args.jobs.unwrap_or(SIDE_BY_SIDE).get();
     let all = evaluate(&mine, &matrix, rounds, side_by_side, verbosity);
     let is_interrupted = interrupts.as_ref().is_some_and(Interrupts::arrived);
+    let stopped_or = |exit| if is_interrupted { Exit::Interrupted } else { exit };
     if let Some(shard) = args.shard {
         let done = all.iter().filter(|evaluated| evaluated.truth.is_ok()).count();
         say(&format!(
@@ -83,18 +84,15 @@ pub(crate) fn run(args: &EvalArgs, global: &Global) -> Outcome {
             mine.len(),
             shown(store.path())
         ));
-    } else {
-        let evaluation = evaluation(&matrix, &plan, all, truth);
-        if evaluation.runs.is_empty() && !is_interrupted {
-            return Err(nothing(&evaluation, &store, mine.len()).into());
-        }
-        output::write(args, &evaluation, verbosity == Verbosity::Quiet)?;
-        if is_interrupted {
-            return Ok(Exit::Interrupted);
-        }
-        return Ok(if evaluation.failures.is_empty() { Exit::Fits } else { Exit::CutShort });
+        return Ok(stopped_or(Exit::Fits));
     }
-    Ok(if is_interrupted { Exit::Interrupted } else { Exit::Fits })
+    let evaluation = evaluation(&matrix, &plan, all, truth);
+    if evaluation.runs.is_empty() && !is_interrupted {
+        return Err(nothing(&evaluation, &store, mine.len()).into());
+    }
+    output::write(args, &evaluation, verbosity == Verbosity::Quiet)?;
+    let is_complete = evaluation.failures.is_empty();
+    Ok(stopped_or(if is_complete { Exit::Fits } else { Exit::CutShort }))
 }
 
 /// Leaves the estimators that are asked for: all without names.

@@ -1,5 +1,5 @@
-//! Recordings that are kept, by what decides about them: a run that was stopped goes on where it was, and several processes
-//! can work for the same evaluation.
+//! Recordings, kept under a hash of what decides about them, so that a later run continues one that was stopped, and several
+//! processes can work for the same evaluation.
 
 use super::error::EvalFailure;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,7 @@
 //! The command with a number that may be changed: `{batch=8}` in one of its words, or several of the same name.
 
 use super::error::FitFailure;
+use crate::shell::quoted;
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 
@@ -152,18 +153,19 @@ impl Template {
     /// The command with a value, in the words of a shell.
     pub(super) fn words(&self, value: Option<u64>) -> String {
         let words = self.with(value);
-        let words: Vec<_> = words.iter().map(|word| quoted(&word.to_string_lossy())).collect();
+        let words: Vec<_> =
+            words.iter().map(|word| plain_or_quoted(&word.to_string_lossy())).collect();
         words.join(" ")
     }
 }
 
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+/// A word as a shell takes it, without quotes where it needs none.
+fn plain_or_quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
     }
-    shlex::try_quote(word).map_or_else(|_| word.to_owned(), std::borrow::Cow::into_owned)
+    quoted(word)
 }
 
 /// The name, the value and the length of a placeholder at the beginning of a text; none if there is none, as in `{"a": 1}`.

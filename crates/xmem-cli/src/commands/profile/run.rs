@@ -8,8 +8,8 @@ use crate::commands::Outcome;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::global::{Global, Verbosity};
+use crate::shell::quoted;
 use crate::terminal::{say, shown};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use xmem::Bytes;
@@ -78,7 +78,8 @@ pub(crate) fn run(args: &ProfileArgs, global: &Global) -> Outcome {
         Some(then) => then.run(),
         None => {
             if !is_quiet {
-                let files: Vec<_> = runs.iter().map(|run| quoted(&run.output)).collect();
+                let files: Vec<_> =
+                    runs.iter().map(|run| quoted(&run.output.to_string_lossy())).collect();
                 say(&format!("next: xmem replay {} --device {name}", files.join(" ")));
             }
             Ok(Exit::Fits)
@@ -259,10 +260,4 @@ fn seconds(recorded: &Recorded) -> String {
 
 fn before_compression(size: Bytes, text: Bytes) -> String {
     if size == text { String::new() } else { format!("; {text} before compression") }
-}
-
-/// A path, quoted for a shell.
-fn quoted(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    shlex::try_quote(&text).map_or_else(|_| text.to_string(), Cow::into_owned)
 }

@@ -3,7 +3,7 @@
 use super::args::ReplayArgs;
 use super::settings::Settings;
 use crate::input;
-use std::borrow::Cow;
+use crate::shell::quoted;
 use std::path::Path;
 use xmem::types::printable;
 use xmem::{Answer, Bytes, Decision, Device, Job};
@@ -22,8 +22,7 @@ pub(super) fn commands(
     if !is_short || trace == Path::new("-") {
         return Vec::new();
     }
-    let name = input::name(trace);
-    let name = shlex::try_quote(&name).map_or_else(|_| name.clone(), Cow::into_owned);
+    let name = quoted(&input::name(trace));
     let here = device(args);
     let mut all = Vec::new();
     if let Some(larger) = larger(job, settings, answer) {
