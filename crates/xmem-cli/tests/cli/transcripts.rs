@@ -76,12 +76,24 @@ fn run(typed: &str, folder: &Folder, programs: Option<&Path>) -> String {
     let mut shown: String = String::from_utf8(output.stdout)
         .expect("UTF-8")
         .lines()
+        .filter(|line| !tells_progress(line))
         .map(|line| format!("{}\n", line.trim_end()))
         .collect();
     if !output.status.success() {
         _ = writeln!(shown, "? {}", output.status.code().expect("ended by itself"));
     }
     shown
+}
+
+/// Whether a line is printed only where a stage of a recording takes long, as on a machine with much other work.
+fn tells_progress(line: &str) -> bool {
+    line.starts_with("xmem: ") && line.contains(" s so far (total ")
+}
+
+#[test]
+fn a_slow_machine_prints_the_same_transcript() {
+    assert!(tells_progress("xmem: starting: 31 s so far (total 31 s, 389.61 MiB)"));
+    assert!(!tells_progress("recorded 3 iterations in 31 s: trace.json.zst"));
 }
 
 /// The text with the lines of `earlier` that have gaps instead of those that they stand for.
