@@ -2,7 +2,7 @@
 
 use xmem_report::json::{self, HintsDocument, read_hints};
 use xmem_studies::planner::{Limits, Planner, read_csv};
-use xmem_studies::planning::PlanBlocks;
+use xmem_studies::planning::{FollowInput, PlanBlocks};
 
 /// Blocks of a table that are planned; the time of a longer one shows nothing new.
 const MAX_BLOCKS: usize = 300;
@@ -31,13 +31,14 @@ pub(crate) fn hints(data: &[u8]) {
     let written = json::line(&HintsDocument::new("fuzzed", scope, &plan));
     let again = read_hints(written.as_bytes()).expect("it is a plan");
     assert_eq!(again, (plan.clone(), scope));
-    if plan.requests.len() > MAX_BLOCKS {
+    if plan.iteration.len() > MAX_BLOCKS {
         return;
     }
     let table = read_csv(b"id,lower,upper,size\na,0,2,512\nb,1,3,1024\n").expect("a table");
     let limits = Limits { nodes: Some(50), ..Limits::default() };
-    if let Ok(answer) = plan.follow(&[PlanBlocks::of_table(table)], limits) {
-        assert_eq!(answer.planned, plan.peak());
-        std::hint::black_box(answer.peak());
+    let input = FollowInput::of_blocks(&PlanBlocks::of_table(table));
+    if let Ok(answer) = plan.follow(&input, &limits) {
+        assert_eq!(answer.total.requests, 2);
+        std::hint::black_box(answer.peak);
     }
 }

@@ -81,6 +81,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/measures/step_in_backward.py",
     "xmem_recorder/operators.py",
     "xmem_recorder/patching.py",
+    "xmem_recorder/planned.py",
     "xmem_recorder/profilers.py",
     "xmem_recorder/ranks/__init__.py",
     "xmem_recorder/ranks/collectives.py",

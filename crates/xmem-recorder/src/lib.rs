@@ -95,7 +95,8 @@ pub use progress::{MAX_SURVIVORS, Progress};
 pub use rank::LoneRank;
 pub use recorded::{CutShort, Destination, Recorded, RecordedRest, RedirectedCalls, RestEnd};
 pub use request::{
-    Engine, Float16, Purpose, Request, Shortage, Stacks, Timeouts, Timing, VaryingBatches, Weights,
+    Engine, Float16, PlanFolder, Purpose, Request, Shortage, Stacks, Timeouts, Timing,
+    VaryingBatches, Weights,
 };
 #[cfg(unix)]
 pub use signals::Interrupts;

@@ -57,6 +57,8 @@ pub struct Request {
     pub vary: Option<VaryingBatches>,
     /// The files that the command writes to; what it writes elsewhere is kept out of them.
     pub writable: Writable,
+    /// The folder of a static memory plan that the job's allocator follows; none for PyTorch's own.
+    pub plan: Option<PlanFolder>,
     /// What is changed in the job, to lower its memory.
     pub measures: Vec<Measure>,
     /// Further variables of the command's environment.
@@ -99,6 +101,7 @@ impl Request {
             other_peaks: None,
             timing: Timing::AtOnce(None),
             vary: None,
+            plan: None,
             measures: Vec::new(),
             variables: Vec::new(),
             printed: None,
@@ -110,6 +113,16 @@ impl Request {
             timeouts: Timeouts::default(),
         }
     }
+}
+
+/// A folder with an allocator that follows a static memory plan: its library, and `plan.txt`, if there is a plan before the
+/// job runs. The hook writes what it observed, and counters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanFolder {
+    /// The folder.
+    pub path: PathBuf,
+    /// Look for memory that is given out twice.
+    pub debug: bool,
 }
 
 /// What a command is run for.

@@ -41,6 +41,7 @@ pub(crate) struct Settings<'a> {
     run_ahead: bool,
     run_ahead_peaks: Option<DevicePeaks>,
     vary: Option<VarySettings<'a>>,
+    plan: Option<PlanSettings>,
     measures: Vec<[String; 2]>,
     device: DeviceSettings<'a>,
 }
@@ -54,6 +55,13 @@ struct RankSettings {
     local_world_size: u32,
     node: u32,
     nodes: u32,
+}
+
+/// The folder of a plan to be followed.
+#[derive(Debug, Serialize)]
+struct PlanSettings {
+    folder: String,
+    debug: bool,
 }
 
 /// The batches of recorded iterations.
@@ -123,6 +131,10 @@ impl<'a> Settings<'a> {
                 Timing::RunAhead => None,
             },
             vary: request.vary.as_ref().map(VarySettings::of),
+            plan: request.plan.as_ref().map(|plan| PlanSettings {
+                folder: plan.path.to_string_lossy().into_owned(),
+                debug: plan.debug,
+            }),
             measures: request.measures.iter().map(named).collect(),
             device: DeviceSettings::of(&request.device),
         }

@@ -64,6 +64,7 @@ fn run_command(
         purpose: Purpose::Record,
         output: output.clone(),
         measures: Vec::new(),
+        plan: None,
         variables: Vec::new(),
         printed: None,
         steps: NonZeroU32::MIN,

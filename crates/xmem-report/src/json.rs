@@ -16,7 +16,7 @@ pub use crate::lengths::json::LengthsDocument;
 pub use crate::offload::json::OffloadDocument;
 pub use crate::plan::hints::{HintsDocument, HintsDocumentError, HintsScope, read_hints};
 pub use crate::plan::json::{PlanDetail, PlanDocument};
-pub use crate::plan_run::json::PlanRunDocument;
+pub use crate::plan_run::json::{PlanRunDocument, PlanRunFigures};
 pub use crate::ranks::json::RanksDocument;
 pub use crate::replay::json::{ReplayDocument, Rules};
 pub use crate::replay::read::{AnswerError, read_answer};

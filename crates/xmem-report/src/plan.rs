@@ -1,4 +1,4 @@
-//! Memory plans: text, `xmem.plan/1`, rows of CSV and a picture, and `xmem.plan-hints/1`, a plan that is followed.
+//! Memory plans: text, `xmem.plan/1`, rows of CSV and a picture, and `xmem.plan-hints/2`, a plan that is followed.
 
 pub(crate) mod csv;
 pub(crate) mod heap_map;

@@ -8,19 +8,21 @@ mod allocators;
 mod answer;
 mod blocks;
 mod breakdown;
+mod following;
 mod fragmentation;
-mod hints;
 mod interruption;
 mod iteration;
+mod job_plan;
 mod lists;
 
 pub use allocators::{AllocatorRun, Placement, SegmentSpan};
 pub use answer::{PlanAnswer, PlanSettings, PlannerOutcome};
 pub use blocks::{BlockFacts, OutsideBlocks, PlanBlocks, PlanScope, PlanSource};
 pub use breakdown::{Breakdown, BreakdownShare, DnnMemCategory, JobPeaks};
+pub use following::{FollowInput, FollowedAnswer, FollowedRequests};
 pub use fragmentation::{FragmentationSeries, PeakRequest};
-pub use hints::{HintedAnswer, HintedFigures, HintedIteration, KeptPlan, KeptRequest};
 pub use interruption::{InterruptedRun, Interruption, ParseInterruptionError};
+pub use job_plan::{Arena, JobPlace, JobPlan, JobRequest};
 pub use lists::PlanListError;
 
 use thiserror::Error;
@@ -34,9 +36,9 @@ pub enum PlanningError {
         "no training iteration was found in the recording: add --scope all to plan all of its blocks"
     )]
     NoIteration,
-    /// A plan that was kept has blocks that overlap.
-    #[error("the plan is damaged")]
-    Overlap(#[from] xmem_planner::Violation),
+    /// The planner has no plan.
+    #[error("the blocks cannot be planned")]
+    Refused(#[from] xmem_planner::Refused),
     /// The blocks make no list.
     #[error("the blocks cannot be planned")]
     List(#[from] xmem_planner::ListError),

@@ -255,49 +255,90 @@ fn read_operations(text: &[u8]) -> Option<Vec<Block>> {
     Some(blocks)
 }
 
-/// The plan has no overlap, its peak is that of its requests, and each request of the run is served as a slow second
-/// replay serves it.
+/// The stated memory is that of the requests of the plan, and each request of the run is served as a slow second replay serves
+/// it.
 fn run_is_right(answer: &Value, hints: &[u8], operations: &[u8]) -> Option<bool> {
     let hints: Value = serde_json::from_slice(hints).ok()?;
-    let (mut blocks, mut offsets): (Vec<Block>, Vec<u128>) = Default::default();
-    for request in hints["requests"].as_array()? {
-        let number = |key: &str| request[key].as_u64();
-        let size = u128::from(number("size_bytes")?);
-        blocks.push((String::new(), size, number("start")?, number("end")?));
-        offsets.push(u128::from(number("offset_bytes")?));
-    }
-    let peak = blocks.iter().zip(&offsets).map(|(block, offset)| offset + block.1).max()?;
-    let stated = u128::from(answer["planned_bytes"].as_u64()?);
-    if overlap(&blocks, &offsets) || stated != peak {
-        return Some(false);
-    }
-    // A plan whose lives are in another order, or that leaves out requests, has other ordinals.
-    let is_ordered = blocks.is_sorted_by_key(|block| block.2);
-    let is_whole = hints["interrupted_by"].as_array().is_none_or(Vec::is_empty);
-    let run = read_operations(operations)?;
-    let followed = &answer["runs"][0]["followed"];
-    if run.len() != blocks.len() || followed.is_null() {
-        return Some(!(is_ordered && is_whole) || followed.is_null());
-    }
-    let mut placed: Vec<usize> = Vec::new();
-    let (mut larger, mut occupied) = (0, 0);
-    for (at, request) in run.iter().enumerate() {
-        let (low, top) = (offsets[at], offsets[at] + request.1);
-        let meets = |&other: &usize| {
-            let other_low = offsets[other];
-            run[other].3 > request.2 && other_low < top && low < other_low + run[other].1
-        };
-        if request.1 > blocks[at].1 {
-            larger += 1;
-        } else if placed.iter().any(meets) {
-            occupied += 1;
-        } else {
-            placed.push(at);
+    let read =
+        |part: &Value| part.as_array()?.iter().map(planned).collect::<Option<Vec<Planned>>>();
+    let warm_up = read(&hints["warm_up"])?;
+    let iteration = read(&hints["iteration"])?;
+    for (arena, key) in [("iteration", "iteration_bytes"), ("lasting", "lasting_bytes")] {
+        let ends = warm_up.iter().chain(&iteration).filter(|request| request.arena == arena);
+        let end = ends.map(|request| request.offset + request.most).max().unwrap_or_default();
+        if u128::from(answer[key].as_u64()?) != end {
+            return Some(false);
         }
     }
-    let counts = ["planned", "larger", "occupied"].map(|key| followed[key].as_u64());
-    let expected = [placed.len(), larger, occupied].map(|count| Some(count as u64));
-    Some(!(is_ordered && is_whole) || counts == expected)
+    // A list has no marks: it follows the part that is there.
+    let sequence = if warm_up.is_empty() { iteration } else { warm_up };
+    let run = read_operations(operations)?;
+    let (mut live, mut recent): (Vec<(&Planned, usize)>, Vec<u128>) = Default::default();
+    let (mut place, mut unexpected) = (0, 0);
+    let [mut there, mut outside, mut unknown, mut occupied] = [0; 4];
+    for (number, request) in run.iter().enumerate() {
+        recent.push(request.1);
+        let is_good = |at: usize, size: u128| {
+            sequence.get(at).is_some_and(|planned| planned.least <= size && size <= planned.most)
+        };
+        let mut found = is_good(place, request.1).then_some(place);
+        if found.is_none() {
+            unexpected += 1;
+            let last = &recent[recent.len().saturating_sub(SURE)..];
+            let is_run = |at: &usize| {
+                *at + 1 >= SURE && (0..SURE).all(|back| is_good(at - back, last[SURE - 1 - back]))
+            };
+            if unexpected >= SURE {
+                let mut ends: Vec<usize> = (0..sequence.len()).filter(is_run).collect();
+                ends.sort_by_key(|&at| (at.abs_diff(place), at < place));
+                found = ends.into_iter().find(|&at| at != place);
+            }
+        }
+        let Some(at) = found else {
+            unknown += 1;
+            continue;
+        };
+        (place, unexpected) = (at + 1, 0);
+        let planned = &sequence[at];
+        if planned.arena.is_empty() {
+            outside += 1;
+            continue;
+        }
+        let meets = |&(other, of): &(&Planned, usize)| {
+            run[of].3 > request.2
+                && other.arena == planned.arena
+                && other.offset < planned.offset + request.1
+                && planned.offset < other.offset + run[of].1
+        };
+        if live.iter().any(meets) {
+            occupied += 1;
+        } else {
+            live.push((planned, number));
+            there += 1;
+        }
+    }
+    let counts = ["planned", "outside", "unknown", "occupied"].map(|key| answer[key].as_u64());
+    Some(counts == [there, outside, unknown, occupied].map(Some))
+}
+
+/// Requests in a row by which a replay finds its place again.
+const SURE: usize = 4;
+
+/// A request of a plan; no arena if it is not planned.
+struct Planned {
+    least: u128,
+    most: u128,
+    arena: String,
+    offset: u128,
+}
+
+fn planned(request: &Value) -> Option<Planned> {
+    Some(Planned {
+        least: u128::from(request["least_bytes"].as_u64()?),
+        most: u128::from(request["size_bytes"].as_u64()?),
+        arena: request["arena"].as_str().unwrap_or_default().to_owned(),
+        offset: u128::from(request["offset_bytes"].as_u64().unwrap_or_default()),
+    })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod args;
 mod error;
+mod planned;
 #[expect(clippy::module_inception, reason = "the work of the command, as in the others")]
 mod run;
 

@@ -18,6 +18,7 @@ The modules that all of them use:
 - `profilers`: torch's profiler, and those of the script;
 - `imports`, `patching`: callbacks for the import of modules, and wrappers of functions;
 - `compiler`: the import of torch's compiler, which few scripts need;
+- `planned`: the allocator that follows a static memory plan;
 - `stacks`: what the profiler's Python stacks leave out;
 - `errors`: what is told of an exception;
 - `shadows`, `users`: files of the user's that hide torch, and a script that becomes another user.
@@ -41,7 +42,7 @@ def start(folder):
     """Prepares this process; `folder` is shared with `xmem profile`."""
     session.open_session(folder)
     if session.purpose() == session.RUN_ON_DEVICE:
-        imports.watch("torch", _take_measures)
+        imports.watch("torch", _change)
         return
     # Keeps Kineto from reporting on standard error that it found no GPU.
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
@@ -98,12 +99,16 @@ def _install(torch):
         from .recording import watch
 
         watch.install(torch)
-    _take_measures(torch)
+    _change(torch)
 
 
-def _take_measures(torch):
-    """Installs the measures that lower the job's memory, around what is watched: a step that one of them makes counts as
-    one of the script's."""
+def _change(torch):
+    """Changes what the user wants changed: the allocator, and what the measures that lower the job's memory do. These come
+    around what is watched: a step that one of them makes counts as one of the script's."""
+    if session.settings().get("plan"):
+        from . import planned
+
+        planned.install(torch)
     wanted = session.settings().get("measures")
     if not wanted:
         return

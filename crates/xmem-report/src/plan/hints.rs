@@ -1,14 +1,16 @@
-//! `xmem.plan-hints/1`: a plan as an allocator can follow it, which is also read.
+//! `xmem.plan-hints/2`: a plan as an allocator can follow it, which is also read.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use xmem::Bytes;
 use xmem_studies::planner::ParsePlannerError;
-use xmem_studies::planning::{Interruption, KeptPlan, KeptRequest, ParseInterruptionError};
+use xmem_studies::planning::{
+    Arena, Interruption, JobPlace, JobPlan, JobRequest, ParseInterruptionError,
+};
 
-const HINTS: &str = "xmem.plan-hints/1";
+const HINTS: &str = "xmem.plan-hints/2";
 
-/// A static memory plan as an allocator can follow it: an address for each request by its ordinal.
+/// A static memory plan as an allocator can follow it: all requests in their order, those that are planned with an address.
 #[derive(Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct HintsDocument {
@@ -20,30 +22,43 @@ pub struct HintsDocument {
     scope: String,
     /// The planner, which plans again where a run differs.
     planner: String,
-    /// The memory that the plan needs.
+    /// The memory for what iterations make and free.
     peak_bytes: u64,
-    /// The parts of a run whose requests are not in the plan and are not counted: START..END (ticks), phases, names of
-    /// operators.
+    /// The memory for what the job keeps.
+    lasting_bytes: u64,
+    /// The parts of a run whose requests are not planned: START..END (ticks), phases, names of operators.
     #[serde(default)]
     interrupted_by: Vec<String>,
-    /// The allocations, in order.
-    requests: Vec<RequestDto>,
+    /// What separates two iterations: the step of the optimizer has returned; null if there is one iteration alone.
+    #[cfg_attr(test, schemars(extend("enum" = ["optimizer_step", null])))]
+    mark: Option<String>,
+    /// The requests up to the first mark.
+    warm_up: Vec<RequestDto>,
+    /// The requests between two marks.
+    iteration: Vec<RequestDto>,
 }
 
 /// An allocation.
 #[derive(Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct RequestDto {
-    /// Its place among the allocations, from 0.
+    /// Its place among the allocations of its part, from 0.
     ordinal: usize,
-    /// The most bytes for which the address is good: the size of the block, rounded.
+    /// The module that makes it, as a path; null where unknown.
+    module: Option<String>,
+    /// The operator that makes it; empty where unknown.
+    op: String,
+    /// Its place among the allocations of that operator in that module, from 0.
+    nth: usize,
+    /// The fewest bytes, rounded, for which the address is good.
+    least_bytes: u64,
+    /// The most bytes, rounded, for which it is good.
     size_bytes: u64,
-    /// The address, from the beginning of the plan's memory.
-    offset_bytes: u64,
-    /// The first tick at which the block is live; a tick is an allocation or a free.
-    start: u32,
-    /// The first tick at which it is no longer live.
-    end: u32,
+    /// The memory that it is in; null if it is not planned.
+    #[cfg_attr(test, schemars(extend("enum" = ["iteration", "lasting", null])))]
+    arena: Option<String>,
+    /// The address, from the beginning of that memory; null if it is not planned.
+    offset_bytes: Option<u64>,
 }
 
 /// The blocks that a plan to be followed is about.
@@ -55,14 +70,14 @@ pub enum HintsScope {
     All,
 }
 
-/// Text that is no plan to be followed.
+/// Text that is not a plan to be followed.
 #[derive(Debug, Error)]
 pub enum HintsDocumentError {
     /// It is not such a document.
     #[error("not a document of schema {HINTS}")]
     Json(#[from] serde_json::Error),
     /// It is another document.
-    #[error("its schema is `{0}`, not {HINTS}")]
+    #[error("its schema is `{0}` instead of {HINTS}: export it again")]
     Schema(String),
     /// The planner is not known.
     #[error(transparent)]
@@ -82,8 +97,17 @@ pub enum HintsDocumentError {
         needed: Bytes,
     },
     /// The requests are not in order.
-    #[error("request {0} is not the one with this ordinal")]
-    Order(usize),
+    #[error("request {at} is out of order: expected ordinal {at}")]
+    Order {
+        /// Its place.
+        at: usize,
+    },
+    /// A request has half of an address.
+    #[error("request {0} has an arena without an offset, or an unknown arena")]
+    Place(usize),
+    /// A request is good for no size.
+    #[error("request {0} is good for no size: its fewest bytes are more than its most")]
+    Sizes(usize),
     /// An address is beyond any memory.
     #[error("request {0} ends beyond 2^63 bytes")]
     TooLarge(usize),
@@ -92,14 +116,7 @@ pub enum HintsDocumentError {
 impl HintsDocument {
     /// The document of a plan of `input`.
     #[must_use]
-    pub fn new(input: &str, scope: HintsScope, plan: &KeptPlan) -> Self {
-        let request = |(ordinal, request): (usize, &KeptRequest)| RequestDto {
-            ordinal,
-            size_bytes: request.size.get(),
-            offset_bytes: request.offset.get(),
-            start: request.start,
-            end: request.end,
-        };
+    pub fn new(input: &str, scope: HintsScope, plan: &JobPlan) -> Self {
         Self {
             schema: HINTS.to_owned(),
             input: input.to_owned(),
@@ -108,53 +125,91 @@ impl HintsDocument {
                 HintsScope::All => "all".to_owned(),
             },
             planner: plan.planner.name().to_owned(),
-            peak_bytes: plan.peak().get(),
+            peak_bytes: plan.bytes(Arena::Iteration).get(),
+            lasting_bytes: plan.bytes(Arena::Lasting).get(),
             interrupted_by: plan.interruptions.iter().map(ToString::to_string).collect(),
-            requests: plan.requests.iter().enumerate().map(request).collect(),
+            mark: (scope == HintsScope::Iteration).then(|| "optimizer_step".to_owned()),
+            warm_up: dtos(&plan.warm_up),
+            iteration: dtos(&plan.iteration),
         }
     }
 }
 
-/// Reads a document of schema `xmem.plan-hints/1`.
+fn dtos(requests: &[JobRequest]) -> Vec<RequestDto> {
+    let dto = |(ordinal, request): (usize, &JobRequest)| RequestDto {
+        ordinal,
+        module: request.module.clone(),
+        op: request.operator.clone(),
+        nth: request.nth,
+        least_bytes: request.least.get(),
+        size_bytes: request.size.get(),
+        arena: request.place.map(|place| match place.arena {
+            Arena::Iteration => "iteration".to_owned(),
+            Arena::Lasting => "lasting".to_owned(),
+        }),
+        offset_bytes: request.place.map(|place| place.offset.get()),
+    };
+    requests.iter().enumerate().map(dto).collect()
+}
+
+/// Reads a document of schema `xmem.plan-hints/2`.
 ///
 /// # Errors
 /// If the text is not such a document, or its planner is not known.
-pub fn read_hints(text: &[u8]) -> Result<(KeptPlan, HintsScope), HintsDocumentError> {
+pub fn read_hints(text: &[u8]) -> Result<(JobPlan, HintsScope), HintsDocumentError> {
     let read: HintsDocument = serde_json::from_slice(text)?;
     if read.schema != HINTS {
         return Err(HintsDocumentError::Schema(read.schema));
     }
-    let ordered = read.requests.iter().enumerate();
-    if let Some((at, _)) = ordered.into_iter().find(|(at, request)| request.ordinal != *at) {
-        return Err(HintsDocumentError::Order(at));
-    }
-    let is_too_large = |request: &RequestDto| {
-        let end = request.offset_bytes.checked_add(request.size_bytes);
-        end.is_none_or(|end| end > i64::MAX as u64)
-    };
-    if let Some(at) = read.requests.iter().position(is_too_large) {
-        return Err(HintsDocumentError::TooLarge(at));
-    }
-    let request = |request: &RequestDto| KeptRequest {
-        size: Bytes(request.size_bytes),
-        offset: Bytes(request.offset_bytes),
-        start: request.start,
-        end: request.end,
-    };
     let scope = match read.scope.as_str() {
         "iteration" => HintsScope::Iteration,
         "all" => HintsScope::All,
         _ => return Err(HintsDocumentError::Scope(read.scope)),
     };
     let interruptions = read.interrupted_by.iter().map(|part| part.parse());
-    let plan = KeptPlan {
+    let plan = JobPlan {
         planner: read.planner.parse()?,
         interruptions: interruptions.collect::<Result<Vec<Interruption>, _>>()?,
-        requests: read.requests.iter().map(request).collect(),
+        warm_up: requests(read.warm_up)?,
+        iteration: requests(read.iteration)?,
     };
-    let (stated, needed) = (Bytes(read.peak_bytes), plan.peak());
-    if stated != needed {
-        return Err(HintsDocumentError::Peak { stated, needed });
+    for (arena, stated) in
+        [(Arena::Iteration, read.peak_bytes), (Arena::Lasting, read.lasting_bytes)]
+    {
+        let (stated, needed) = (Bytes(stated), plan.bytes(arena));
+        if stated != needed {
+            return Err(HintsDocumentError::Peak { stated, needed });
+        }
     }
     Ok((plan, scope))
+}
+
+fn requests(read: Vec<RequestDto>) -> Result<Vec<JobRequest>, HintsDocumentError> {
+    let request = |(at, request): (usize, RequestDto)| {
+        if request.ordinal != at {
+            return Err(HintsDocumentError::Order { at });
+        }
+        if request.least_bytes > request.size_bytes {
+            return Err(HintsDocumentError::Sizes(at));
+        }
+        let place = match (request.arena.as_deref(), request.offset_bytes) {
+            (None, None) => None,
+            (Some("iteration"), Some(offset)) => Some((Arena::Iteration, offset)),
+            (Some("lasting"), Some(offset)) => Some((Arena::Lasting, offset)),
+            _ => return Err(HintsDocumentError::Place(at)),
+        };
+        let end = place.unwrap_or((Arena::Iteration, 0)).1.checked_add(request.size_bytes);
+        if end.is_none_or(|end| end > i64::MAX as u64) {
+            return Err(HintsDocumentError::TooLarge(at));
+        }
+        Ok(JobRequest {
+            size: Bytes(request.size_bytes),
+            least: Bytes(request.least_bytes),
+            place: place.map(|(arena, offset)| JobPlace { arena, offset: Bytes(offset) }),
+            module: request.module,
+            operator: request.op,
+            nth: request.nth,
+        })
+    };
+    read.into_iter().enumerate().map(request).collect()
 }

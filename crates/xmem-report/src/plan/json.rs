@@ -33,6 +33,9 @@ pub struct PlanDocument<'a> {
     /// Allocators on the same blocks alone, from the beginning, on a device with enough memory: that of the job
     /// (PyTorch's where there is none), and TensorFlow's with allow_growth.
     allocators: Vec<AllocatorDto>,
+    /// The allocator of the job with `expandable_segments:True`, which costs nothing; null where that is no option, or is on
+    /// already.
+    expandable_segments: Option<AllocatorDto>,
     /// The peaks of all requests of the input with its own allocator, on a device with enough memory.
     job: Option<JobDto>,
     /// The blocks that are left out of the plans and that the allocator serves; null without --interrupt. All other
@@ -337,6 +340,7 @@ impl<'a> PlanDocument<'a> {
             }),
             plans: answer.planners.iter().map(plan).collect(),
             allocators: [&answer.pytorch, &answer.tensorflow].map(AllocatorDto::from).into(),
+            expandable_segments: answer.expandable.as_ref().map(AllocatorDto::from),
             job: blocks.job.map(|job| JobDto {
                 allocated_bytes: job.allocated.get(),
                 reserved_bytes: job.reserved.get(),

@@ -16,6 +16,9 @@ use xmem_studies::planning::{
     AllocatorRun, FragmentationSeries, PlanAnswer, PlanSource, PlannerOutcome,
 };
 
+/// The option of PyTorch's allocator that costs nothing, and that the gain of a plan is compared with.
+const EXPANDABLE: &str = "expandable_segments:True";
+
 /// The complete answer: what is gained, the planners, the memory outside the plan, the breakdown and fragmentation.
 #[must_use]
 pub fn plan(input: &str, answer: &PlanAnswer, notes: &[Finding], style: &Style) -> String {
@@ -66,7 +69,12 @@ fn gain(answer: &PlanAnswer) -> String {
         0 if reserved < fits => {
             format!("{name} reserves {reserved}, and the best plan found needs {fits} ({how})")
         }
-        0 => format!("{name} reserves {reserved} for what fits in {fits} ({how})"),
+        0 => {
+            let better = answer.expandable.as_ref().filter(|run| run.reserved < reserved);
+            let better = better
+                .map_or_else(String::new, |run| format!(" ({} with {EXPANDABLE})", run.reserved));
+            format!("{name} reserves {reserved}{better} for what fits in {fits} ({how})")
+        }
         refused => format!(
             "{name} does not serve {} larger than any device; a plan needs {fits} ({how})",
             counted(refused, "block")
@@ -131,6 +139,9 @@ fn memory(answer: &PlanAnswer, style: &Style) -> String {
             let text = above(run.allocated, bound);
             rows.push((format!("{}, allocated", allocator_name(run)), run.allocated, text));
         }
+    }
+    if let Some(run) = &answer.expandable {
+        rows.push((format!("PyTorch, {EXPANDABLE}"), run.reserved, above(run.reserved, bound)));
     }
     let total = answer.blocks.list.total();
     rows.push(("without reuse".to_owned(), total, above(total, bound)));

@@ -1,105 +1,143 @@
-//! `xmem.plan-run/1`.
+//! `xmem.plan-run/2`.
 
 use serde::Serialize;
-use xmem_studies::planning::{HintedAnswer, HintedIteration};
+use xmem_studies::planning::{Arena, FollowedAnswer, FollowedRequests, JobPlan};
 
-/// Runs of a job that follow a static memory plan.
+/// A job that followed a static memory plan: simulated, or run.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PlanRunDocument<'a> {
     schema: &'static str,
     /// The file of the plan, or the input that was planned.
     plan: &'a str,
-    /// The input that follows the plan.
-    input: &'a str,
-    /// The requests of the plan.
-    requests: usize,
-    /// The memory of the plan before the first run.
-    planned_bytes: u64,
-    /// The memory of the plan after the last run.
-    planned_at_end_bytes: u64,
-    /// The largest memory of a run: the plan's and the allocator's part together.
-    peak_bytes: u64,
-    /// New plans of all runs: one for each request that is larger or lives longer than in all runs before (Sekiyama's
-    /// scheme).
-    replans: usize,
-    /// The runs, in order: iterations of a recording, or a list.
+    /// The input that follows the plan; null of a command that was run.
+    input: Option<&'a str>,
+    /// The memory of the plan for what iterations make and free.
+    iteration_bytes: u64,
+    /// The memory of the plan for what the job keeps.
+    lasting_bytes: u64,
+    /// All requests.
+    requests: u64,
+    /// Requests at their planned address.
+    planned: u64,
+    /// Requests that the plan leaves to the caching allocator.
+    outside: u64,
+    /// Requests that differ from the plan, all of which the caching allocator serves.
+    misses: u64,
+    /// Misses that the plan does not have.
+    unknown: u64,
+    /// Misses whose planned address was in use.
+    occupied: u64,
+    /// Misses on another stream than the plan's.
+    other_stream: u64,
+    /// Misses for whose planned address there was no memory; null where memory has no end.
+    no_memory: Option<u64>,
+    /// Units of 512 bytes that were given out twice; null where nothing was looked for.
+    collisions: Option<u64>,
+    /// Plans that were made on the way.
+    replans: u64,
+    /// The most memory of the plan and of the caching allocator's segments together.
+    driver_peak_bytes: u64,
+    /// What the allocator alone reserves for all requests; null of a command that was run.
+    allocator_reserved_bytes: Option<u64>,
+    /// The parts of a simulated run, in order: up to the end of the first iteration, and each later iteration; of a list,
+    /// all of it.
     runs: Vec<RunDto>,
 }
 
-/// A run.
+/// A part of a run.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct RunDto {
-    /// The iteration, from 0; null of a list.
-    iteration: Option<u32>,
-    /// Its requests that the plan is about.
-    requests: usize,
-    /// Its requests that are left out of the plan.
-    left_out: usize,
-    /// What the allocator of the job reserves for all of its blocks.
-    allocator_reserved_bytes: u64,
-    /// What the plan does; null if it does not apply.
-    followed: Option<FollowedDto>,
-    /// The reason why the plan does not apply; null if it does.
-    refused: Option<String>,
+    /// All requests.
+    requests: u64,
+    /// Requests at their planned address.
+    planned: u64,
+    /// Requests that the plan leaves to the allocator.
+    outside: u64,
+    /// Requests that the plan does not have.
+    unknown: u64,
+    /// Requests whose planned address is in use.
+    occupied: u64,
+    /// Requests of another stream than the plan's.
+    other_stream: u64,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct FollowedDto {
-    /// Requests at their planned address.
-    planned: usize,
-    /// Requests that the allocator serves, as they are larger than planned.
-    larger: usize,
-    /// Requests that the allocator serves, as a block at their address lived longer than planned.
-    occupied: usize,
-    /// The memory of the plan.
-    plan_bytes: u64,
-    /// What the allocator reserves for its requests, with those that are left out of the plan.
-    allocator_bytes: u64,
-    /// Both.
-    total_bytes: u64,
-    /// New plans of this run.
-    replans: usize,
+/// What a command did with a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlanRunFigures {
+    /// Its requests.
+    pub requests: FollowedRequests,
+    /// Those for whose planned address there was no memory.
+    pub no_memory: u64,
+    /// Units of 512 bytes that were given out twice; none if nothing was looked for.
+    pub collisions: Option<u64>,
+    /// Plans that were made on the way.
+    pub replans: u64,
+    /// The most memory of the plan and of the segments together.
+    pub driver_peak: xmem::Bytes,
 }
 
 impl<'a> PlanRunDocument<'a> {
-    /// The document of an answer; `plan` and `input` are the files.
+    /// The document of a simulated run of `input`, by the plan of the file or input `plan`.
     #[must_use]
-    pub fn new(plan: &'a str, input: &'a str, answer: &HintedAnswer) -> Self {
+    pub fn simulated(
+        plan: &'a str,
+        input: &'a str,
+        followed: &JobPlan,
+        answer: &FollowedAnswer,
+    ) -> Self {
+        let figures = PlanRunFigures {
+            requests: answer.total,
+            replans: answer.replans as u64,
+            driver_peak: answer.peak,
+            ..PlanRunFigures::default()
+        };
         Self {
-            schema: "xmem.plan-run/1",
-            plan,
-            input,
-            requests: answer.requests,
-            planned_bytes: answer.planned.get(),
-            planned_at_end_bytes: answer.planned_at_end.get(),
-            peak_bytes: answer.peak().get(),
-            replans: answer.replans(),
+            input: Some(input),
+            no_memory: None,
+            allocator_reserved_bytes: Some(answer.alone.get()),
             runs: answer.runs.iter().map(RunDto::from).collect(),
+            ..Self::run(plan, followed, &figures)
+        }
+    }
+
+    /// The document of a command that was run with the plan of the file or input `plan`.
+    #[must_use]
+    pub fn run(plan: &'a str, followed: &JobPlan, figures: &PlanRunFigures) -> Self {
+        let requests = RunDto::from(&figures.requests);
+        Self {
+            schema: "xmem.plan-run/2",
+            plan,
+            input: None,
+            iteration_bytes: followed.bytes(Arena::Iteration).get(),
+            lasting_bytes: followed.bytes(Arena::Lasting).get(),
+            requests: requests.requests,
+            planned: requests.planned,
+            outside: requests.outside,
+            misses: figures.requests.misses() as u64 + figures.no_memory,
+            unknown: requests.unknown,
+            occupied: requests.occupied,
+            other_stream: requests.other_stream,
+            no_memory: Some(figures.no_memory),
+            collisions: figures.collisions,
+            replans: figures.replans,
+            driver_peak_bytes: figures.driver_peak.get(),
+            allocator_reserved_bytes: None,
+            runs: Vec::new(),
         }
     }
 }
 
-impl From<&HintedIteration> for RunDto {
-    fn from(run: &HintedIteration) -> Self {
-        let followed = run.followed.as_ref().ok().map(|figures| FollowedDto {
-            planned: figures.planned,
-            larger: figures.larger,
-            occupied: figures.occupied,
-            plan_bytes: figures.plan_bytes.get(),
-            allocator_bytes: figures.allocator_bytes.get(),
-            total_bytes: figures.total().get(),
-            replans: figures.replans,
-        });
+impl From<&FollowedRequests> for RunDto {
+    fn from(run: &FollowedRequests) -> Self {
         Self {
-            iteration: run.iteration.map(|iteration| iteration.0),
-            requests: run.requests,
-            left_out: run.left_out,
-            allocator_reserved_bytes: run.allocator_reserved.get(),
-            followed,
-            refused: run.followed.as_ref().err().map(ToString::to_string),
+            requests: run.requests as u64,
+            planned: run.planned as u64,
+            outside: run.outside as u64,
+            unknown: run.unknown as u64,
+            occupied: run.occupied as u64,
+            other_stream: run.other_stream as u64,
         }
     }
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use xmem_planner::{FreePieces, Moment};
 use xmem_predict::AllocatorKind;
 use xmem_simulator::{
-    AllocatorChoice, BfcConfig, BlockHandle, BlockUse, Device, DeviceConfig, Framework,
-    FrameworkAllocator, ReplayDriver, RequestIndex, SegmentState, Served,
+    AllocatorChoice, AllocatorConfig, BfcConfig, BlockHandle, BlockUse, Device, DeviceConfig,
+    Framework, FrameworkAllocator, ReplayDriver, RequestIndex, SegmentState, Served,
 };
 use xmem_types::{BlockId, Bytes, Request, RequestKind, Workload};
 
@@ -56,6 +56,20 @@ impl AllocatorRun {
     pub fn of_job(blocks: &PlanBlocks) -> Self {
         let kind = blocks.setup.as_ref().map_or(AllocatorKind::Native, |setup| setup.kind);
         Self::new(blocks, kind, &blocks.allocator())
+    }
+
+    /// The allocator of the job, with `expandable_segments:True`; none if it is not PyTorch's caching allocator, or has them
+    /// already.
+    #[must_use]
+    pub fn of_expandable_segments(blocks: &PlanBlocks) -> Option<Self> {
+        match blocks.allocator() {
+            AllocatorChoice::Caching(config) if !config.expandable_segments => {
+                let config = AllocatorConfig { expandable_segments: true, ..config };
+                let choice = AllocatorChoice::Caching(config);
+                Some(Self::new(blocks, AllocatorKind::Native, &choice))
+            }
+            _ => None,
+        }
     }
 
     /// TensorFlow's allocator with `allow_growth`.

@@ -30,6 +30,8 @@ pub struct PlanAnswer {
     pub planners: Vec<PlannerOutcome>,
     /// The allocator of the job, on the same blocks alone.
     pub pytorch: AllocatorRun,
+    /// The same with `expandable_segments:True`; none where that is no option, or on already.
+    pub expandable: Option<AllocatorRun>,
     /// TensorFlow's allocator with `allow_growth`, on the same blocks alone.
     pub tensorflow: AllocatorRun,
     /// The fragmentation of the best plan, if there is one.
@@ -66,9 +68,10 @@ impl PlanSettings {
         let planners: Vec<PlannerOutcome> = self.planners.iter().map(outcome).collect();
         let (pytorch, tensorflow) =
             (AllocatorRun::of_job(&blocks), AllocatorRun::of_tensorflow(&blocks));
+        let expandable = AllocatorRun::of_expandable_segments(&blocks);
         let fragmentation =
             best(&planners).map(|best| FragmentationSeries::of_plan(&blocks, &best.plan));
-        PlanAnswer { blocks, interrupted, planners, pytorch, tensorflow, fragmentation }
+        PlanAnswer { blocks, interrupted, planners, pytorch, expandable, tensorflow, fragmentation }
     }
 }
 

@@ -83,6 +83,20 @@ pub struct OutsideBlocks {
     pub together: Bytes,
 }
 
+impl BlockFacts {
+    /// What is known about a block of a recording.
+    pub(super) fn of(life: &Life, prediction: &Prediction<'_>) -> Self {
+        let block = prediction.block(life.block);
+        Self {
+            name: life.block.0.to_string(),
+            requested: life.requested,
+            role: Some(block.role),
+            phase: Some(block.phase),
+            op: prediction.operator_name(life.block).to_owned(),
+        }
+    }
+}
+
 impl PlanBlocks {
     /// The blocks of a recording.
     ///
@@ -143,7 +157,7 @@ impl PlanBlocks {
             .filter(|life| life.size.get() > 0 && life.overlaps(window))
             .partition(|life| is_all || life.is_within(window));
         let list = list(&inside, prediction)?;
-        let facts = inside.iter().map(|life| facts(life, prediction)).collect();
+        let facts = inside.iter().map(|life| BlockFacts::of(life, prediction)).collect();
         let outside = (!is_all).then(|| {
             let role = |life: &Life| prediction.block(life.block).role;
             let all: Vec<&Life> = inside.iter().chain(&outside).copied().collect();
@@ -224,17 +238,6 @@ fn list(lives: &[&Life], prediction: &Prediction<'_>) -> Result<BlockList, Plann
         operator: prediction.operator(life.block).map(|op| op.0),
     };
     Ok(BlockList::new(lives.iter().map(block).collect())?)
-}
-
-fn facts(life: &Life, prediction: &Prediction<'_>) -> BlockFacts {
-    let block = prediction.block(life.block);
-    BlockFacts {
-        name: life.block.0.to_string(),
-        requested: life.requested,
-        role: Some(block.role),
-        phase: Some(block.phase),
-        op: prediction.operator_name(life.block).to_owned(),
-    }
 }
 
 fn outside_blocks(outside: &[&Life], all: &[&Life], role: impl Fn(&Life) -> Role) -> OutsideBlocks {

@@ -79,6 +79,14 @@ impl Interruption {
         }
     }
 
+    /// True if it names a block by its phase or operator.
+    pub(super) fn names(&self, facts: &BlockFacts) -> bool {
+        match self {
+            Self::Ticks(_) => false,
+            Self::Phase(_) | Self::Operator(_) => self.has(0, facts),
+        }
+    }
+
     /// True if it names a request of these blocks.
     #[must_use]
     pub fn names_some(&self, blocks: &PlanBlocks) -> bool {

@@ -28,6 +28,11 @@ impl Life {
         self.born < window.end && self.died.is_none_or(|died| died >= window.start)
     }
 
+    /// How long it is live, in requests.
+    pub(super) fn lasts(&self) -> usize {
+        self.died.map_or(usize::MAX, |died| died - self.born)
+    }
+
     /// True if it is live after a request.
     pub(super) fn is_live_after(&self, request: usize) -> bool {
         self.born <= request && self.died.is_none_or(|died| died > request)

@@ -134,7 +134,7 @@ pub(super) fn all() -> Vec<Content> {
         text("a plan whose peak is another", &hints(1, 1)),
         bytes(
             "a plan of a million lists",
-            [&b"{\"schema\":\"xmem.plan-hints/1\",\"requests\":"[..], &b"[".repeat(1_000_000)]
+            [&b"{\"schema\":\"xmem.plan-hints/2\",\"iteration\":"[..], &b"[".repeat(1_000_000)]
                 .concat(),
         ),
         bytes("a pickle that refers to itself", b"\x80\x04]\x94h\x00a.".to_vec()),
@@ -208,7 +208,7 @@ fn trace(times: &str, name: &str) -> String {
 /// A plan of one request, whose peak is a byte.
 fn hints(offset: u64, size: u64) -> String {
     format!(
-        r#"{{"schema":"xmem.plan-hints/1","input":"x","scope":"all","planner":"bestfit","peak_bytes":1,"requests":[{{"ordinal":0,"size_bytes":{size},"offset_bytes":{offset},"start":0,"end":1}}]}}"#
+        r#"{{"schema":"xmem.plan-hints/2","input":"x","scope":"all","planner":"bestfit","peak_bytes":1,"lasting_bytes":0,"mark":null,"warm_up":[],"iteration":[{{"ordinal":0,"module":null,"op":"","nth":0,"least_bytes":0,"size_bytes":{size},"arena":"iteration","offset_bytes":{offset}}}]}}"#
     )
 }
 

@@ -15,7 +15,11 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use xmem::predict::{Finding, SimulationSettings};
 use xmem::{Estimate, Job};
-use xmem_studies::planning::{PlanBlocks, PlanListError, PlanScope, PlanningError};
+use xmem_report::json::HintsScope;
+use xmem_studies::planner::{Limits, Planner};
+use xmem_studies::planning::{
+    FollowInput, Interruption, JobPlan, PlanBlocks, PlanListError, PlanScope, PlanningError,
+};
 
 /// The blocks of an input.
 pub(super) struct Loaded {
@@ -25,10 +29,9 @@ pub(super) struct Loaded {
     pub(super) is_damaged: bool,
 }
 
-/// The runs that an input has.
-pub(super) struct Runs {
-    /// The blocks of each.
-    pub(super) blocks: Vec<PlanBlocks>,
+/// The requests of an input that follows a plan.
+pub(super) struct Followers {
+    pub(super) input: FollowInput,
     /// True if the events of a recording contradict each other.
     pub(super) is_damaged: bool,
 }
@@ -58,35 +61,57 @@ pub(super) fn load(
     }
 }
 
-/// Reads the blocks of each iteration of a recording; a list has one run.
-pub(super) fn load_each_iteration(
+/// Reads the requests of an input that follows a plan: those of a recording, or of a list in one run.
+pub(super) fn follow_input(
+    source: &Source<'_>,
+    scope: HintsScope,
+    threads: NonZeroUsize,
+    global: &Global,
+) -> Result<Followers, CliError> {
+    if let (HintsScope::Iteration, Some(recorded)) = (scope, recorded(source, threads, global)?) {
+        let estimate = estimate(source)?;
+        let predicted = estimate.predict(&recorded);
+        let predicted =
+            predicted.map_err(|error| estimate::failure(&input::name(source.path), error))?;
+        let input = FollowInput::of_prediction(predicted.prediction());
+        return Ok(Followers { input, is_damaged: is_damaged(&recorded) });
+    }
+    let Loaded { blocks, is_damaged, .. } = load(source, PlanScope::All, threads, global)?;
+    Ok(Followers { input: FollowInput::of_blocks(&blocks), is_damaged })
+}
+
+/// Plans a recorded job, from its beginning and iteration by iteration; none of a list.
+pub(crate) fn job_plan(
+    source: &Source<'_>,
+    scope: PlanScope,
+    (planner, interruptions, limits): (Planner, &[Interruption], &Limits),
+    threads: NonZeroUsize,
+    global: &Global,
+) -> Result<Option<JobPlan>, CliError> {
+    let job = match scope {
+        PlanScope::Iteration => recorded(source, threads, global)?,
+        PlanScope::All => None,
+    };
+    let Some(job) = job else { return Ok(None) };
+    let estimate = estimate(source)?;
+    let predicted = estimate.predict(&job);
+    let predicted =
+        predicted.map_err(|error| estimate::failure(&input::name(source.path), error))?;
+    let plan = JobPlan::of_prediction(predicted.prediction(), planner, interruptions, limits);
+    Ok(Some(plan.map_err(|error| cannot_plan(source, error))?))
+}
+
+/// The job of a recording; none of a list.
+fn recorded(
     source: &Source<'_>,
     threads: NonZeroUsize,
     global: &Global,
-) -> Result<Runs, CliError> {
-    let (path, max) = (source.path, source.reading.max_input);
-    let (bytes, head) = input::beginning(path, Kind::Blocks, max)?;
+) -> Result<Option<Job>, CliError> {
+    let max = source.reading.max_input;
+    let (bytes, head) = input::beginning(source.path, Kind::Blocks, max)?;
     match Content::of(&head) {
-        Content::Operations => {
-            Ok(operations(source, &input::text(bytes, path, Kind::Blocks, max)?)?.into())
-        }
-        Content::Table => Ok(table(source, &input::text(bytes, path, Kind::Blocks, max)?)?.into()),
-        Content::Recording => {
-            let job = job(source, bytes.as_deref(), threads, global)?;
-            let name = input::name(source.path);
-            let estimate = estimate(source)?;
-            let predicted = estimate.predict(&job);
-            let predicted = predicted.map_err(|error| estimate::failure(&name, error))?;
-            let blocks = PlanBlocks::of_each_iteration(predicted.prediction());
-            let blocks = blocks.map_err(|error| cannot_plan(source, error))?;
-            Ok(Runs { blocks, is_damaged: is_damaged(&job) })
-        }
-    }
-}
-
-impl From<Loaded> for Runs {
-    fn from(one: Loaded) -> Self {
-        Self { blocks: vec![one.blocks], is_damaged: one.is_damaged }
+        Content::Operations | Content::Table => Ok(None),
+        Content::Recording => job(source, bytes.as_deref(), threads, global).map(Some),
     }
 }
 

@@ -35,6 +35,9 @@ failures! {
         #[error("{input} is not a plan to be followed")]
         #[diagnostic(help("`xmem plan INPUT --export-hints FILE` writes one"))]
         Hints { input: String, source: HintsDocumentError } => Unreadable,
+        #[error("--interrupt START..END does not go with --export-hints of a recording")]
+        #[diagnostic(help("name a phase or an operator: ticks of one iteration are not those of the next"))]
+        TicksOfAJob => Usage,
         #[error("no planner gave a plan")]
         #[diagnostic(help("--format text says why; use another planner, as auto, or more --time"))]
         NoPlan => Usage,

@@ -16,7 +16,7 @@ use std::path::Path;
 use xmem_report::json::{self, PlanDetail, PlanDocument};
 use xmem_report::{csv, text};
 use xmem_studies::planner::{Limits, Planner};
-use xmem_studies::planning::{Interruption, PlanBlocks, PlanSettings};
+use xmem_studies::planning::{Interruption, PlanBlocks, PlanSettings, PlanSource};
 
 /// Runs the command.
 pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
@@ -46,6 +46,14 @@ pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
         return Err(PlanFailure::NothingToPlan { input: input::display_name(&args.input) }.into());
     }
     check_interruptions(&args.planning.interrupt, &blocks, &args.input)?;
+    let is_of_ticks = |part: &Interruption| matches!(part, Interruption::Ticks(_));
+    let is_of_job = matches!(blocks.source, PlanSource::Iteration { .. });
+    if is_of_job && answer.export_hints.is_some() && args.planning.interrupt.iter().any(is_of_ticks)
+    {
+        return Err(PlanFailure::TicksOfAJob.into());
+    }
+    let is_followed = answer.export_hints.is_some() || answer.against.is_some();
+    let all = is_followed.then(|| blocks.clone());
     let planned = pool::run(args.reading.threads, |_| settings(args).compare(blocks));
     if planned.blocks.list.is_empty() {
         return Err(PlanFailure::AllInterrupted { input: input::display_name(&args.input) }.into());
@@ -67,11 +75,15 @@ pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
     if let Some(path) = &answer.svg {
         output::write(xmem_report::heap_map(&planned).as_bytes(), Some(path))?;
     }
-    if let Some(path) = &answer.export_hints {
-        follow::export(args, &planned, path)?;
-    }
-    if let Some(other) = &answer.against {
-        return follow::against(args, &planned, other, settings(args).limits, global);
+    if let Some(all) = &all {
+        let limits = settings(args).limits;
+        let plan = follow::job_plan(args, &planned, all, &limits, global)?;
+        if let Some(path) = &answer.export_hints {
+            follow::export(args, &plan, path)?;
+        }
+        if let Some(other) = &answer.against {
+            return follow::against(args, &plan, other, &limits, global);
+        }
     }
     output::write(page.as_bytes(), answer.output.as_deref())?;
     Ok(if is_damaged { Exit::Withheld } else { Exit::Fits })

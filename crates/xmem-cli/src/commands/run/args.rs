@@ -11,12 +11,13 @@ use xmem_recorder::OverlayChoice;
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,
-    after_help = "Without --virtual-gpu, the command runs on the GPU that is there, as without xmem, but with the measures.\n\
+    after_help = "Without --virtual-gpu, the command runs on the GPU that is there, as without xmem, but with the measures or the plan.\n\
         On a virtual GPU (PyTorch's CUDA build), nothing is computed, and memory ends where that of the device does:\n\
         torch.OutOfMemoryError is raised where it would be. What the script writes is kept out of your files then.\n\n\
         Examples:\n  \
         xmem run --with checkpointing=2,fused -- python train.py\n  \
-        xmem run --virtual-gpu rtx4090-24g -- python train.py --batch-size 8\n\n\
+        xmem run --virtual-gpu rtx4090-24g -- python train.py --batch-size 8\n  \
+        xmem run --plan auto --report run.json -- python train.py\n\n\
         Exit code: that of the command; 2 usage error, 3 it could not be run."
 )]
 pub(crate) struct RunArgs {
@@ -26,6 +27,16 @@ pub(crate) struct RunArgs {
     /// Measures that lower the memory of the job: a list such as checkpointing=2,fused, as `xmem fit` finds them
     #[arg(long, value_name = "MEASURES", value_parser = changes)]
     pub(crate) with: Option<Changes>,
+    /// Give requests for memory the addresses of a static memory plan: a file of `xmem plan --export-hints`, a recording of
+    /// the job, or `auto`, which records the job on a virtual GPU first
+    #[arg(long, value_name = "FILE|auto", value_hint = ValueHint::FilePath)]
+    pub(crate) plan: Option<PathBuf>,
+    /// With --plan, write what became of it to this file (JSON)
+    #[arg(long, value_name = "FILE", requires = "plan", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    pub(crate) report: Option<PathBuf>,
+    /// With --plan, check that no memory is given out twice
+    #[arg(long, requires = "plan", hide_short_help = true)]
+    pub(crate) check_plan: bool,
     /// Run on a virtual GPU of this name, to the end of its memory; `xmem devices` lists the names
     #[arg(long, value_name = "NAME")]
     pub(crate) virtual_gpu: Option<String>,
@@ -36,9 +47,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "PATH", requires = "virtual_gpu", value_hint = ValueHint::AnyPath)]
     pub(crate) let_write: Vec<PathBuf>,
     /// On a virtual GPU, how writes are kept out of your files: by a mount namespace, or by a library that is preloaded
-    #[arg(long, value_name = "HOW", value_parser = choice::<OverlayChoice>(), default_value = "auto")]
+    #[arg(long, value_name = "HOW", value_parser = choice::<OverlayChoice>(), default_value = "auto", hide_short_help = true)]
     pub(crate) overlay: OverlayChoice,
     /// On a virtual GPU, load zeros for weights that are not on this machine
-    #[arg(long, requires = "virtual_gpu")]
+    #[arg(long, requires = "virtual_gpu", hide_short_help = true)]
     pub(crate) without_weights: bool,
 }

@@ -2,6 +2,7 @@
 
 use super::args::RunArgs;
 use super::error::RunFailure;
+use super::planned::Followed;
 use crate::commands::Outcome;
 use crate::commands::profile::{check_command, kept_out, writable};
 use crate::device;
@@ -17,8 +18,14 @@ use xmem_recorder::{Capacity, Float16, Progress, Purpose, Request, Stacks, Weigh
 /// Runs the command.
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Outcome {
     check_command(args.virtual_gpu.as_deref().unwrap_or(device::DEFAULT), &args.command)?;
-    let request = request(args)?;
+    let mut request = request(args)?;
     let verbosity = global.verbosity();
+    let followed = args
+        .plan
+        .as_ref()
+        .map(|plan| Followed::prepare(plan, args, &request, global))
+        .transpose()?;
+    request.plan = followed.as_ref().map(Followed::folder);
     let mut show = |news: Progress<'_>| match news {
         Progress::Note(text) => note(&format!("note: {}", printable(text)), verbosity),
         Progress::Kept(kept) => note(&format!("note: {}", kept_out(kept)), verbosity),
@@ -31,7 +38,11 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Outcome {
         }
         _ => {}
     };
-    Ok(Exit::OfCommand(code(xmem_recorder::run(&request, &mut show)?)))
+    let status = xmem_recorder::run(&request, &mut show);
+    if let Some(followed) = followed {
+        followed.finish(args.report.as_deref(), verbosity)?;
+    }
+    Ok(Exit::OfCommand(code(status?)))
 }
 
 /// The exit code of a command, as a shell has it: 128 and the number of the signal that ended it.
@@ -49,7 +60,7 @@ fn request(args: &RunArgs) -> Result<Request, CliError> {
     let mut command = args.command.iter().cloned();
     let name = args.virtual_gpu.as_deref();
     let with = args.with.clone().unwrap_or_default();
-    if name.is_none() && with.0.is_empty() {
+    if name.is_none() && with.0.is_empty() && args.plan.is_none() {
         return Err(RunFailure::Nothing.into());
     }
     let command = (command.next().unwrap_or_default(), command.collect());

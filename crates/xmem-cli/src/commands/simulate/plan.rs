@@ -39,5 +39,5 @@ pub(super) fn run(args: &SimulateArgs, file: &Path, global: &Global) -> Outcome 
         reading: &ReadingArgs { max_input: args.max_input, threads: None },
     };
     let answer = FollowOutput { format, output: args.output.as_deref(), global };
-    plan::follow(&plan, &name, &source, scope, Limits::default(), &answer)
+    plan::follow(&plan, &name, &source, scope, &Limits::default(), &answer)
 }

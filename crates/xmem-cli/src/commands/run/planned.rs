@@ -1,0 +1,291 @@
+//! A static memory plan that a command follows: the folder that its allocator reads, plans that are made while it runs, and
+//! what became of them.
+
+use super::args::RunArgs;
+use super::error::RunFailure;
+use crate::allocator::AllocatorArgs;
+use crate::commands::plan::{self, PlanFailure, Source};
+use crate::cudnn::CudnnArgs;
+use crate::device::PlanDeviceArgs;
+use crate::error::CliError;
+use crate::estimate::EstimateArgs;
+use crate::global::{Global, Verbosity};
+use crate::input::{self, Kind};
+use crate::reading::ReadingArgs;
+use crate::terminal::{note, say};
+use crate::what_if::WhatIfArgs;
+use crate::{output, pool};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use xmem::Bytes;
+use xmem_planned::{Counters, FollowedPlan, FollowedRequest, Observed};
+use xmem_recorder::{Capacity, PlanFolder, Progress, Purpose, Request, Stacks};
+use xmem_report::json::{self, PlanRunDocument, PlanRunFigures, read_hints};
+use xmem_studies::planner::{Limits, Planner};
+use xmem_studies::planning::{Arena, FollowedRequests, JobPlan, JobRequest, PlanScope};
+use xmem_tempfiles::{PrivateFolder, write_private};
+
+/// What a plan has at its beginning.
+const SCHEMA: &[u8] = b"\"xmem.plan-hints/";
+
+/// How often the folder is looked at for what the job was observed to do.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The time of a planner while the job runs.
+const REPLAN_TIME: Duration = Duration::from_secs(2);
+
+/// A plan that a command follows.
+pub(super) struct Followed {
+    folder: PrivateFolder,
+    debug: bool,
+    name: String,
+    plan: JobPlan,
+    planner: Option<JoinHandle<()>>,
+    ends: Arc<AtomicBool>,
+}
+
+impl Followed {
+    /// Makes the plan, and the folder that the allocator reads it from.
+    pub(super) fn prepare(
+        plan: &Path,
+        args: &RunArgs,
+        request: &Request,
+        global: &Global,
+    ) -> Result<Self, CliError> {
+        let library = xmem_planned::LIBRARY.ok_or(RunFailure::NoPlans)?;
+        let failed = |source| RunFailure::PlanFolder { source };
+        let folder = PrivateFolder::for_programs().map_err(|error| failed(error.into()))?;
+        write_private(&folder.path().join(xmem_planned::NAME), library).map_err(failed)?;
+        let (name, plan) = match plan.to_str() {
+            Some("auto") => {
+                let trace = folder.path().join("trace.json.zst");
+                record(&trace, request, global)?;
+                ("the job on a virtual GPU".to_owned(), planned(&trace, args, global)?)
+            }
+            _ => (input::name(plan), read(plan, args, global)?),
+        };
+        write_private(&folder.path().join("plan.txt"), text(&plan).as_bytes()).map_err(failed)?;
+        let ends = Arc::new(AtomicBool::new(false));
+        let planner = {
+            let (ends, path, plan) = (ends.clone(), folder.path().to_owned(), plan.clone());
+            std::thread::spawn(move || replan(&path, &plan, &ends))
+        };
+        let debug = args.check_plan;
+        Ok(Self { folder, debug, name, plan, planner: Some(planner), ends })
+    }
+
+    /// The folder, for the hook.
+    pub(super) fn folder(&self) -> PlanFolder {
+        PlanFolder { path: self.folder.path().to_owned(), debug: self.debug }
+    }
+
+    /// Says what became of the plan, and writes it to `report`.
+    pub(super) fn finish(
+        mut self,
+        report: Option<&Path>,
+        verbosity: Verbosity,
+    ) -> Result<(), CliError> {
+        self.ends.store(true, Ordering::Relaxed);
+        if let Some(planner) = self.planner.take() {
+            // It only panics with a bug of a planner; the job has run all the same.
+            let _ = planner.join();
+        }
+        let Some(counters) = counters(self.folder.path()) else {
+            note("note: no process of the command allocated memory of a GPU", verbosity);
+            return Ok(());
+        };
+        if let Some(report) = report {
+            let figures = figures(&counters, self.debug);
+            let document = PlanRunDocument::run(&self.name, &self.plan, &figures);
+            output::write(json::pretty(&document).as_bytes(), Some(report))?;
+        }
+        if verbosity != Verbosity::Quiet {
+            summary(&self.plan, &counters).iter().for_each(|line| say(line));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+    }
+}
+
+fn figures(counters: &Counters, debug: bool) -> PlanRunFigures {
+    let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    PlanRunFigures {
+        requests: FollowedRequests {
+            requests: count(counters.requests),
+            planned: count(counters.planned),
+            outside: count(counters.outside),
+            unknown: count(counters.unknown),
+            occupied: count(counters.occupied),
+            other_stream: count(counters.other_stream),
+        },
+        no_memory: counters.no_memory,
+        collisions: debug.then_some(counters.collisions),
+        replans: counters.replans,
+        driver_peak: Bytes(counters.driver_peak),
+    }
+}
+
+fn summary(plan: &JobPlan, counters: &Counters) -> Vec<String> {
+    let Counters { requests, planned, outside, replans, .. } = *counters;
+    let misses = counters.misses();
+    let mut lines = vec![
+        format!(
+            "plan: {planned} of {requests} requests at their planned address, {outside} left to the caching allocator, \
+             {misses} that differ from the plan"
+        ),
+        format!(
+            "  peak at the driver {}: plan {} for what iterations make and free, {} for what lasts, and the caching \
+             allocator's segments",
+            Bytes(counters.driver_peak),
+            plan.bytes(Arena::Iteration),
+            plan.bytes(Arena::Lasting),
+        ),
+    ];
+    if replans > 0 {
+        let times = if replans == 1 { "once".to_owned() } else { format!("{replans} times") };
+        lines.push(format!("  planned again {times} while the job ran"));
+    }
+    if counters.collisions > 0 {
+        lines.push(format!(
+            "  error: {} units of 512 bytes were given out twice",
+            counters.collisions
+        ));
+    }
+    lines
+}
+
+/// The counters of the process that made most requests.
+fn counters(folder: &Path) -> Option<Counters> {
+    let of = |name: &str| name.starts_with("counters-") && name.ends_with(".json");
+    let files = files(folder).into_iter().filter(|(name, _)| of(name));
+    let read = |(_, path)| serde_json::from_slice(&std::fs::read(path).ok()?).ok();
+    files.filter_map(read).max_by_key(|counters: &Counters| counters.requests)
+}
+
+fn files(folder: &Path) -> Vec<(String, PathBuf)> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path())).collect()
+}
+
+/// Records the command on a virtual GPU.
+fn record(trace: &Path, request: &Request, global: &Global) -> Result<(), CliError> {
+    note("note: the job is recorded on a virtual GPU first", global.verbosity());
+    let failed = |reason: String| RunFailure::NotRecorded { reason };
+    let request = Request {
+        purpose: Purpose::Record,
+        output: trace.to_owned(),
+        stacks: Stacks::Omitted,
+        capacity: Capacity::Unlimited,
+        writable: xmem_recorder::Writable::Paths(Vec::new()),
+        helper: std::env::current_exe().ok(),
+        printed: Some(trace.with_extension("printed")),
+        ..request.clone()
+    };
+    let recorded = xmem_recorder::record(&request, &mut |_: Progress<'_>| {});
+    let recorded = recorded.map_err(|error| failed(error.to_string()))?;
+    match recorded.cut_short {
+        None => Ok(()),
+        Some(_) => Err(failed("its recording is incomplete".to_owned()).into()),
+    }
+}
+
+/// Reads a plan, or plans a recording.
+fn read(path: &Path, args: &RunArgs, global: &Global) -> Result<JobPlan, CliError> {
+    let (_, head) = input::beginning(path, Kind::Operations, None)?;
+    let is_plan = head.windows(SCHEMA.len()).any(|window| window == SCHEMA);
+    if !is_plan {
+        return planned(path, args, global);
+    }
+    let text = input::read(path, Kind::Operations, None)?;
+    let (plan, _) = read_hints(&text)
+        .map_err(|source| PlanFailure::Hints { input: input::display_name(path), source })?;
+    Ok(plan)
+}
+
+/// Plans a recording.
+fn planned(trace: &Path, args: &RunArgs, global: &Global) -> Result<JobPlan, CliError> {
+    let device = PlanDeviceArgs { device: args.virtual_gpu.clone(), ..PlanDeviceArgs::default() };
+    let estimate = EstimateArgs {
+        what_if: WhatIfArgs::default(),
+        cudnn: CudnnArgs::default(),
+        allocator: AllocatorArgs::default(),
+    };
+    let reading = ReadingArgs { max_input: None, threads: None };
+    let source = Source { path: trace, device: &device, estimate: &estimate, reading: &reading };
+    let limits = Limits::default();
+    let plan = pool::run(None, |threads| {
+        plan::job_plan(
+            &source,
+            PlanScope::Iteration,
+            (Planner::Auto, &[], &limits),
+            threads,
+            global,
+        )
+    })?;
+    plan.ok_or_else(|| RunFailure::NotAPlan { input: input::display_name(trace) }.into())
+}
+
+/// The plan as the allocator reads it.
+fn text(plan: &JobPlan) -> String {
+    let number = |arena| match arena {
+        Arena::Iteration => 0,
+        Arena::Lasting => 1,
+    };
+    let request = |request: &JobRequest| FollowedRequest {
+        least: request.least,
+        most: request.size,
+        place: request.place.map(|place| (number(place.arena), place.offset)),
+    };
+    let followed = FollowedPlan {
+        arenas: [Arena::Iteration, Arena::Lasting].map(|arena| plan.bytes(arena)),
+        warm_up: plan.warm_up.iter().map(request).collect(),
+        iteration: plan.iteration.iter().map(request).collect(),
+    };
+    followed.text()
+}
+
+/// Plans again what the job was observed to do, until the command has ended.
+fn replan(folder: &Path, first: &JobPlan, ends: &AtomicBool) {
+    let mut done = Vec::new();
+    // By process: its last plan.
+    let mut last: BTreeMap<String, JobPlan> = BTreeMap::new();
+    while !ends.load(Ordering::Relaxed) {
+        std::thread::sleep(POLL_INTERVAL);
+        for (name, path) in files(folder) {
+            let Some(number) = name.strip_prefix("observed-").and_then(|n| n.strip_suffix(".txt"))
+            else {
+                continue;
+            };
+            if done.contains(&name) {
+                continue;
+            }
+            let process = number.split('-').next().unwrap_or_default().to_owned();
+            let earlier = last.get(&process).unwrap_or(first);
+            if let Some(plan) = plan_of(&path, earlier) {
+                let part = folder.join(format!("plan-{number}.part"));
+                let whole = folder.join(format!("plan-{number}.txt"));
+                let written = write_private(&part, text(&plan).as_bytes());
+                if let Err(error) = written.and_then(|()| std::fs::rename(part, whole)) {
+                    tracing::debug!(target: "xmem::run", %error, "a plan cannot be written");
+                }
+                last.insert(process, plan);
+            }
+            done.push(name);
+        }
+    }
+}
+
+fn plan_of(observed: &Path, earlier: &JobPlan) -> Option<JobPlan> {
+    let observed = Observed::read(&std::fs::read_to_string(observed).ok()?).ok()?;
+    let limits = Limits { time: REPLAN_TIME, ..Limits::default() };
+    JobPlan::of_requests(&observed.requests, &observed.starts, earlier, &limits).ok()
+}
