@@ -9,8 +9,8 @@ use std::sync::Arc;
 use xmem::convolutions::FittedModel;
 use xmem::{Bytes, Estimate, Job, ReadOptions, find};
 use xmem_studies::offload::{
-    Action, Duplex, Graph, Link, Memory, Placement, Policy, place, simulate, smallest_capacity,
-    vdnn_dynamic,
+    Action, Duplex, Graph, Link, Memory, Moves, Placement, Policy, place, simulate,
+    smallest_capacity, vdnn_dynamic,
 };
 use xmem_studies::offloading::TrainingStep;
 use xmem_studies::planner::Limits;
@@ -60,7 +60,7 @@ fn offload(c: &mut Criterion) {
             b.iter(|| simulate(black_box(&graph), policy, &link, Memory::Unlimited));
         });
     }
-    let run = simulate(&graph, Policy::Dymem, &link, Memory::Unlimited);
+    let run = simulate(&graph, Policy::Dymem(Moves::Same), &link, Memory::Unlimited);
     group.bench_function("floor/place", |b| b.iter(|| black_box(&run).peak_live()));
     for placement in Placement::ONLINE {
         group.bench_function(BenchmarkId::new("place", placement), |b| {
@@ -69,12 +69,16 @@ fn offload(c: &mut Criterion) {
     }
     group.sample_size(10);
     group.bench_function("smallest_capacity", |b| {
-        b.iter(|| smallest_capacity(black_box(&graph), Policy::Dymem, &link, Placement::Gtbm));
+        b.iter(|| {
+            smallest_capacity(black_box(&graph), Policy::Dymem(Moves::Same), &link, Placement::Gtbm)
+        });
     });
     group.bench_function("vdnn_dynamic", |b| {
         // In so little memory, workspaces are chosen pass by pass.
         let capacity = Bytes::mib(3150);
-        b.iter(|| vdnn_dynamic(black_box(&graph), &link, Placement::BestFit, capacity));
+        b.iter(|| {
+            vdnn_dynamic(black_box(&graph), Moves::Same, &link, Placement::BestFit, capacity)
+        });
     });
     group.finish();
 }

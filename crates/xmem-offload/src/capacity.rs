@@ -1,9 +1,10 @@
 //! The smallest memory in which a policy runs.
 
+use crate::event_loop::Memory;
 use crate::graph::Graph;
 use crate::placement::Placement;
 use crate::policy::Policy;
-use crate::simulation::{Memory, simulate};
+use crate::simulation::simulate;
 use crate::transfer::Link;
 use xmem_types::Bytes;
 

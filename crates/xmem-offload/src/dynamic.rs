@@ -1,6 +1,7 @@
 //! vDNN's choice among its policies for a capacity (`vDNN_dyn`; Rhu et al., MICRO 2016, section III.C).
 
 use crate::graph::{Graph, StepId};
+use crate::moves::Moves;
 use crate::placement::Placement;
 use crate::policy::Policy;
 use crate::transfer::Link;
@@ -33,8 +34,15 @@ impl Dynamic {
 /// them, and then the workspaces of one pass of a convolution after the other, in the order of the step, as far as they
 /// fit. All without workspaces if nothing fits.
 #[must_use]
-pub fn vdnn_dynamic(graph: &Graph, link: &Link, placement: Placement, capacity: Bytes) -> Dynamic {
-    let policies = [Policy::None, Policy::VdnnConv, Policy::VdnnAll];
+pub fn vdnn_dynamic(
+    graph: &Graph,
+    moves: Moves,
+    link: &Link,
+    placement: Placement,
+    capacity: Bytes,
+) -> Dynamic {
+    let all = Policy::VdnnAll(moves);
+    let policies = [Policy::None, Policy::VdnnConv, all];
     let first = |graph: &Graph| {
         policies.into_iter().find(|&policy| runs(graph, policy, link, placement, capacity))
     };
@@ -44,7 +52,7 @@ pub fn vdnn_dynamic(graph: &Graph, link: &Link, placement: Placement, capacity: 
     let steps = graph.workspace_steps();
     let without: BTreeSet<StepId> = steps.iter().copied().collect();
     let Some(policy) = first(&graph.without_workspaces()) else {
-        return Dynamic { policy: Policy::VdnnAll, without };
+        return Dynamic { policy: all, without };
     };
     let mut chosen = Dynamic { policy, without };
     for step in steps {

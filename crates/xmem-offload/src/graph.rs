@@ -31,6 +31,10 @@ pub enum LayerKind {
     Softmax,
     /// A dropout.
     Dropout,
+    /// Attention of a Transformer: its projections, and what is between them.
+    Attention,
+    /// The layers of a Transformer that treat each position by itself, with their activation functions.
+    Mlp,
     /// A layer with several inputs: an addition, a concatenation.
     Join,
     /// Anything else.
@@ -39,7 +43,7 @@ pub enum LayerKind {
 
 impl LayerKind {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Conv,
         Self::Pool,
         Self::Act,
@@ -47,6 +51,8 @@ impl LayerKind {
         Self::Fc,
         Self::Softmax,
         Self::Dropout,
+        Self::Attention,
+        Self::Mlp,
         Self::Join,
         Self::Other,
     ];
@@ -58,13 +64,22 @@ impl LayerKind {
             Self::Conv => "conv",
             Self::Pool => "pool",
             Self::Act => "act",
-            Self::Norm => "bn",
+            Self::Norm => "norm",
             Self::Fc => "fc",
             Self::Softmax => "softmax",
             Self::Dropout => "dropout",
+            Self::Attention => "attention",
+            Self::Mlp => "mlp",
             Self::Join => "join",
             Self::Other => "other",
         }
+    }
+
+    /// True for the layers that take most of the time, by which policies measure how far they look ahead: in the papers
+    /// convolutions, and in Transformers attention and MLP, which take their place.
+    #[must_use]
+    pub(crate) const fn bounds_window(self) -> bool {
+        matches!(self, Self::Conv | Self::Attention | Self::Mlp)
     }
 }
 
@@ -92,7 +107,9 @@ pub enum Work {
     Forward(LayerId),
     /// A part of the backward pass of a layer.
     Backward(LayerId),
-    /// Anything else: gradients that are accumulated, the optimizer.
+    /// A part of the optimizer's step.
+    Optimizer,
+    /// Anything else, as gradients that are accumulated.
     Other,
 }
 
@@ -102,7 +119,7 @@ impl Work {
     pub const fn layer(self) -> Option<LayerId> {
         match self {
             Self::Forward(layer) | Self::Backward(layer) => Some(layer),
-            Self::Other => None,
+            Self::Optimizer | Self::Other => None,
         }
     }
 }
@@ -132,8 +149,12 @@ pub enum Action {
 pub enum BlockRole {
     /// A tensor that is computed in the step.
     Data,
-    /// Memory of the model or the optimizer.
+    /// A parameter or a buffer of the model.
     Persistent,
+    /// The gradient of a parameter.
+    Gradient,
+    /// State of the optimizer.
+    OptimizerState,
     /// Memory that a convolution uses while it runs.
     Workspace,
 }

@@ -3,10 +3,11 @@
 //! A pool is as large as one step needed it, with a margin for steps that differ (Dymem, section 3.3 and table 2). A replay
 //! has none that does, so that sizes are varied here.
 
+use crate::event_loop::Memory;
 use crate::graph::{BlockRole, Graph, GraphError};
 use crate::placement::{Placement, place};
 use crate::policy::Policy;
-use crate::simulation::{Memory, simulate};
+use crate::simulation::simulate;
 use crate::transfer::Link;
 use fastrand::Rng;
 use xmem_planner::Limits;
@@ -64,7 +65,7 @@ impl Graph {
         let factors: Vec<f64> =
             self.ids().map(|_| 1.0 + share * (2.0 * random.f64() - 1.0)).collect();
         let graph = self.resized(|id, block| match block.role {
-            BlockRole::Persistent => block.size,
+            BlockRole::Persistent | BlockRole::Gradient | BlockRole::OptimizerState => block.size,
             BlockRole::Data | BlockRole::Workspace => {
                 Bytes((block.size.get() as f64 * factors[id.index()]) as u64).round_up(UNIT)
             }

@@ -9,18 +9,25 @@
 //! and no file.
 #![forbid(unsafe_code)]
 
+mod budget;
 mod capacity;
 mod dynamic;
+mod event_loop;
 mod events;
+mod gradients;
 mod graph;
 mod groups;
+mod host_update;
 mod jitter;
+mod moves;
 mod order;
 mod overlap;
 mod placement;
+mod policies;
 mod policy;
 mod prefetch;
 mod recomputation;
+mod rules;
 mod run;
 mod selection;
 mod simulation;
@@ -28,21 +35,26 @@ mod transfer;
 mod within;
 mod workspaces;
 
+pub use budget::Waiting;
 pub use capacity::smallest_capacity;
 pub use dynamic::{Dynamic, vdnn_dynamic};
+pub use event_loop::Memory;
 pub use events::{EventKind, MemoryEvent, Piece, PieceId};
+pub use gradients::{GradientRule, ParseGradientRuleError};
 pub use graph::{
     Action, BlockRole, Graph, GraphError, GraphStep, Layer, LayerId, LayerKind, StepBlock, StepId,
     Work,
 };
 pub use groups::Group;
 pub use jitter::{Jitter, Jittered, jitter};
-pub use order::depth_first;
+pub use moves::Moves;
+pub use order::{by_reference_count, depth_first};
 pub use placement::{ParsePlacementError, PlaceError, Placed, Placement, Sample, Space, place};
-pub use policy::{ParsePolicyError, Policy, SuperNeurons};
+pub use policies::{Checkpoint, HostOptimizer, OffloadActivations, SuperNeurons};
+pub use policy::{ParsePolicyError, Policy};
 pub use run::{OutOfMemory, Run};
 pub use selection::{Offload, Selection};
-pub use simulation::{Memory, simulate};
+pub use simulation::simulate;
 pub use transfer::{Direction, Duplex, Link, Transfer};
 pub use within::simulate_within;
 pub use workspaces::{ParseWorkspaceRuleError, SLOWDOWN, WorkspaceCounts, WorkspaceRule, grown};

@@ -106,6 +106,11 @@ pub trait Space: fmt::Debug {
     /// The memory in use: with holes, up to the highest piece.
     fn used(&self) -> Bytes;
 
+    /// The part of the memory in use that is in the space that is reserved ahead: all of it, if there is no other.
+    fn main_used(&self) -> Bytes {
+        self.used()
+    }
+
     /// The sizes of the holes in the memory in use.
     fn holes(&self) -> Vec<Bytes>;
 
@@ -132,6 +137,8 @@ pub struct Placed {
     pub peak: Bytes,
     /// The most bytes that are live: no placement needs less for the same events.
     pub lower_bound: Bytes,
+    /// The most that is in use of the space that is reserved ahead.
+    pub main_peak: Bytes,
     /// After each event.
     pub series: Vec<Sample>,
     /// The address of each piece of the run, as [`Space::address`].
@@ -160,6 +167,14 @@ impl Placed {
             Bytes::ZERO => 1.0,
             bound => self.peak.get() as f64 / bound.get() as f64,
         }
+    }
+
+    /// The size of Dymem's pool (section 3.3): the size of the main space in a first step, less the smallest gap between its
+    /// two ends that the step leaves, and a margin for steps that differ. The gap is smallest where both ends have most in
+    /// use, so that the first size does not matter. The space of fully connected layers is not part of it.
+    #[must_use]
+    pub fn pool(&self, margin: Bytes) -> Bytes {
+        self.main_peak + margin
     }
 
     /// The sample at which most memory is in use, the first of equal ones.

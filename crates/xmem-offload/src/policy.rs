@@ -1,9 +1,14 @@
-//! The policies: what is moved to the host, when, and what is brought back before it is needed.
+//! The names of policies and their options.
 
-use crate::graph::LayerKind;
+use crate::moves::Moves;
+use crate::policies::{
+    Checkpoint, Dymem, HostOptimizer, NoPolicy, OffloadActivations, PolicyRules, SaveOnCpu, Serial,
+    SuperNeurons, Vdnn, VdnnSet,
+};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
+use xmem_types::Bytes;
 
 /// A policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,26 +17,23 @@ pub enum Policy {
     /// Everything stays on the device.
     None,
     /// The blocks of [`Policy::Dymem`], on the stream that computes: nothing overlaps (Dymem's baseline).
-    Serial,
-    /// vDNN (Rhu et al., MICRO 2016): the inputs of convolutions and pooling layers, with a barrier after each layer.
-    VdnnAll,
+    Serial(Moves),
+    /// vDNN (Rhu et al., MICRO 2016): the inputs of all layers that it moves, with a barrier after each layer.
+    VdnnAll(Moves),
     /// vDNN: the inputs of convolutions only.
     VdnnConv,
-    /// SuperNeurons (Wang et al., PPoPP 2018): the inputs of convolutions, prefetched as far as the convolution before.
+    /// SuperNeurons (Wang et al., PPoPP 2018): prefetched as far as the convolution before.
     SuperNeurons(SuperNeurons),
-    /// Dymem (HPDC 2020): inputs of convolutions, pooling, normalization and activation layers, without barriers.
-    Dymem,
+    /// Dymem (HPDC 2020): without barriers.
+    Dymem(Moves),
     /// PyTorch's `torch.autograd.graph.save_on_cpu`: all saved tensors, on the stream that computes.
     SaveOnCpu,
-}
-
-/// The options of [`Policy::SuperNeurons`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SuperNeurons {
-    /// Blocks are moved to the host only where memory is short, least recently used first.
-    pub tensor_cache: bool,
-    /// Outputs of cheap layers between convolutions are computed again in the backward pass.
-    pub recompute: bool,
+    /// torchtune's `OffloadActivations`: all saved tensors that a budget does not leave, on a stream of their own.
+    OffloadActivations(OffloadActivations),
+    /// Selective activation checkpointing within a budget (`torch.utils.checkpoint`).
+    Checkpoint(Checkpoint),
+    /// State and step of the optimizer on the host (torchao's `CPUOffloadOptimizer`, ZeRO-Offload).
+    HostOptimizer(HostOptimizer),
 }
 
 /// A name that no policy has.
@@ -40,15 +42,22 @@ pub struct SuperNeurons {
 pub struct ParsePolicyError(String);
 
 impl Policy {
-    /// All of them, with the options off.
-    pub const ALL: [Self; 7] = [
+    /// All of them: with equal sets, other options off, and budgets of zero.
+    pub const ALL: [Self; 10] = [
         Self::None,
-        Self::Serial,
-        Self::VdnnAll,
+        Self::Serial(Moves::Same),
+        Self::VdnnAll(Moves::Same),
         Self::VdnnConv,
-        Self::SuperNeurons(SuperNeurons { tensor_cache: false, recompute: false }),
-        Self::Dymem,
+        Self::SuperNeurons(SuperNeurons {
+            moves: Moves::Same,
+            tensor_cache: false,
+            recompute: false,
+        }),
+        Self::Dymem(Moves::Same),
         Self::SaveOnCpu,
+        Self::OffloadActivations(OffloadActivations { budget: Bytes::ZERO }),
+        Self::Checkpoint(Checkpoint { budget: Bytes::ZERO }),
+        Self::HostOptimizer(HostOptimizer { bandwidth: HostOptimizer::BANDWIDTH }),
     ];
 
     /// The name on the command line.
@@ -56,81 +65,33 @@ impl Policy {
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
-            Self::Serial => "serial",
-            Self::VdnnAll => "vdnn-all",
+            Self::Serial(_) => "serial",
+            Self::VdnnAll(_) => "vdnn-all",
             Self::VdnnConv => "vdnn-conv",
             Self::SuperNeurons(_) => "superneurons",
-            Self::Dymem => "dymem",
+            Self::Dymem(_) => "dymem",
             Self::SaveOnCpu => "save-on-cpu",
+            Self::OffloadActivations(_) => "offload-activations",
+            Self::Checkpoint(_) => "checkpoint",
+            Self::HostOptimizer(_) => "host-optimizer",
         }
     }
 
-    /// True if inputs of layers of this kind are moved to the host.
-    #[must_use]
-    pub(crate) const fn offloads(self, kind: LayerKind) -> bool {
-        use LayerKind::{Act, Conv, Norm, Pool};
+    /// The file of the policy.
+    pub(crate) fn rules(self) -> Box<dyn PolicyRules> {
         match self {
-            Self::None => false,
-            Self::VdnnAll => matches!(kind, Conv | Pool),
-            Self::VdnnConv | Self::SuperNeurons(_) => matches!(kind, Conv),
-            Self::Serial | Self::Dymem => matches!(kind, Conv | Pool | Act | Norm),
-            Self::SaveOnCpu => true,
+            Self::None => Box::new(NoPolicy),
+            Self::Serial(moves) => Box::new(Serial { moves }),
+            Self::VdnnAll(moves) => Box::new(Vdnn { set: VdnnSet::All(moves) }),
+            Self::VdnnConv => Box::new(Vdnn { set: VdnnSet::Convolutions }),
+            Self::SuperNeurons(options) => Box::new(options),
+            Self::Dymem(moves) => Box::new(Dymem { moves }),
+            Self::SaveOnCpu => Box::new(SaveOnCpu),
+            Self::OffloadActivations(options) => Box::new(options),
+            Self::Checkpoint(options) => Box::new(options),
+            Self::HostOptimizer(options) => Box::new(options),
         }
     }
-
-    /// The layer with which a block's copy to the host begins.
-    pub(crate) const fn trigger(self) -> Trigger {
-        match self {
-            Self::Serial | Self::Dymem => Trigger::FirstReader,
-            _ => Trigger::LastReader,
-        }
-    }
-
-    /// The stream that copies.
-    pub(crate) const fn copies_on(self) -> CopiesOn {
-        match self {
-            Self::Serial | Self::SaveOnCpu => CopiesOn::Compute,
-            _ => CopiesOn::OwnStream,
-        }
-    }
-
-    /// The point at which the stream that computes waits for copies.
-    pub(crate) const fn barrier(self) -> Barrier {
-        match self {
-            Self::VdnnAll | Self::VdnnConv | Self::SuperNeurons(_) => Barrier::EachLayer,
-            Self::Dymem => Barrier::EndOfForward,
-            Self::None | Self::Serial | Self::SaveOnCpu => Barrier::Never,
-        }
-    }
-}
-
-/// The layer with which a block's copy to the host begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trigger {
-    /// The first one of a kind in question that reads it.
-    FirstReader,
-    /// The last one that reads it.
-    LastReader,
-}
-
-/// The stream that copies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CopiesOn {
-    /// The one that computes: nothing overlaps.
-    Compute,
-    /// A stream of its own.
-    OwnStream,
-}
-
-/// The point at which the stream that computes waits for copies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Barrier {
-    /// It waits only for what it needs.
-    Never,
-    /// After each layer, for the copies that began with it.
-    EachLayer,
-    /// After the forward pass, for all copies to the host.
-    EndOfForward,
 }
 
 impl fmt::Display for Policy {

@@ -1,7 +1,6 @@
-//! The windows of the policies: what is brought back while the backward pass of a layer runs.
+//! The backward pass as policies look ahead in it: what could be brought back while the backward pass of a layer runs.
 
 use crate::graph::{Graph, LayerId, LayerKind, StepId, Work};
-use crate::policy::Policy;
 use crate::selection::Selection;
 use xmem_types::BlockId;
 
@@ -13,11 +12,38 @@ pub(crate) struct Backward {
     at: Vec<Option<usize>>,
 }
 
+/// The backward pass of a layer, or a part of it.
 #[derive(Clone, Debug)]
-struct Visit {
+pub(crate) struct Visit {
     layer: LayerId,
-    kind: LayerKind,
+    /// The kind of the layer.
+    pub(crate) kind: LayerKind,
+    /// The blocks that it is the first to need.
     needs: Vec<BlockId>,
+}
+
+/// The backward pass from a layer on.
+pub(crate) struct Window<'a> {
+    running: &'a Visit,
+    following: &'a [Visit],
+    is_away: &'a dyn Fn(BlockId) -> bool,
+}
+
+impl<'a> Window<'a> {
+    /// The kind of the layer whose backward pass runs.
+    pub(crate) const fn running(&self) -> LayerKind {
+        self.running.kind
+    }
+
+    /// The layers after it, in the order of the backward pass.
+    pub(crate) const fn following(&self) -> &'a [Visit] {
+        self.following
+    }
+
+    /// The blocks that a layer is the first to need, and that are on the host only.
+    pub(crate) fn away(&self, visit: &Visit) -> Vec<BlockId> {
+        visit.needs.iter().copied().filter(|&block| (self.is_away)(block)).collect()
+    }
 }
 
 impl Backward {
@@ -43,55 +69,14 @@ impl Backward {
         Self { visits, at }
     }
 
-    /// The blocks that `policy` brings back while the layer runs whose backward pass begins with `step`, in
-    /// order. `is_away` is true for blocks that are on the host only.
-    pub(crate) fn prefetched(
-        &self,
-        policy: Policy,
+    /// The backward pass from the layer on whose pass begins with `step`, if one does. `is_away` is true for blocks that are
+    /// on the host only.
+    pub(crate) fn window<'a>(
+        &'a self,
         step: StepId,
-        is_away: impl Fn(BlockId) -> bool,
-    ) -> Vec<BlockId> {
-        let Some(at) = self.at[step.index()] else { return Vec::new() };
-        let away = |visit: &Visit| -> Vec<BlockId> {
-            visit.needs.iter().copied().filter(|&block| is_away(block)).collect()
-        };
-        let following = &self.visits[at + 1..];
-        match policy {
-            Policy::None | Policy::Serial | Policy::SaveOnCpu => Vec::new(),
-            Policy::VdnnAll | Policy::VdnnConv => {
-                // The next layer with something to bring back, no farther than the next convolution.
-                for visit in following {
-                    let blocks = away(visit);
-                    if !blocks.is_empty() || visit.kind == LayerKind::Conv {
-                        return blocks;
-                    }
-                }
-                Vec::new()
-            }
-            Policy::SuperNeurons(_) => {
-                if self.visits[at].kind != LayerKind::Conv {
-                    return Vec::new();
-                }
-                let conv = following.iter().position(|visit| visit.kind == LayerKind::Conv);
-                let window = conv.map_or(following, |conv| &following[..=conv]);
-                window.iter().flat_map(away).collect()
-            }
-            Policy::Dymem => {
-                // Not more than two convolutions at a time, the running one included. Algorithm 2 of the paper does
-                // not say where the walk ends; its text does.
-                let mut convolutions = usize::from(self.visits[at].kind == LayerKind::Conv);
-                let mut blocks = Vec::new();
-                for visit in following {
-                    if visit.kind == LayerKind::Conv {
-                        if convolutions == 2 {
-                            break;
-                        }
-                        convolutions += 1;
-                    }
-                    blocks.extend(away(visit));
-                }
-                blocks
-            }
-        }
+        is_away: &'a dyn Fn(BlockId) -> bool,
+    ) -> Option<Window<'a>> {
+        let at = self.at[step.index()]?;
+        Some(Window { running: &self.visits[at], following: &self.visits[at + 1..], is_away })
     }
 }

@@ -1,4 +1,4 @@
-//! Blocks that are computed again in the backward pass instead of being kept (SuperNeurons).
+//! Blocks that are computed again in the backward pass instead of being kept (SuperNeurons, checkpointing).
 
 use crate::graph::{Graph, LayerKind, StepId};
 use crate::selection::{Selection, movable};
@@ -23,9 +23,13 @@ pub(crate) struct Recomputation {
 }
 
 impl Recomputations {
-    /// The outputs of cheap layers that the selection does not move, as far as what they are made of is there in the
+    /// The outputs of layers of some kinds that the selection does not move, as far as what they are made of is there in the
     /// backward pass, or can be made again itself.
-    pub(crate) fn new(graph: &Graph, selection: &Selection) -> Self {
+    pub(crate) fn new(
+        graph: &Graph,
+        selection: &Selection,
+        is_cheap: impl Fn(LayerKind) -> bool,
+    ) -> Self {
         let moved: Vec<BlockId> = selection.offloads.iter().map(|offload| offload.block).collect();
         let mut of = BTreeMap::new();
         let mut ids: Vec<BlockId> = graph.ids().collect();
@@ -36,13 +40,8 @@ impl Recomputations {
                 continue;
             };
             let steps = graph.block(id).writers.clone();
-            let is_cheap = |step: &StepId| {
-                matches!(
-                    graph.kind(*step),
-                    Some(LayerKind::Pool | LayerKind::Act | LayerKind::Norm)
-                )
-            };
-            if steps.is_empty() || !steps.iter().all(is_cheap) {
+            let is_made_cheaply = |step: &StepId| graph.kind(*step).is_some_and(&is_cheap);
+            if steps.is_empty() || !steps.iter().all(is_made_cheaply) {
                 continue;
             }
             let inputs: Vec<BlockId> = graph
@@ -63,5 +62,12 @@ impl Recomputations {
             }
         }
         Self { of }
+    }
+
+    /// The blocks that the same steps write as a block: they are made again together.
+    pub(crate) fn made_with(&self, block: BlockId) -> Vec<BlockId> {
+        let Some(wanted) = self.of.get(&block) else { return Vec::new() };
+        let others = self.of.iter().filter(|(other, _)| **other != block);
+        others.filter(|(_, made)| made.steps == wanted.steps).map(|(&other, _)| other).collect()
     }
 }

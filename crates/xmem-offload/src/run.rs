@@ -1,5 +1,6 @@
 //! The result of a simulation.
 
+use crate::budget::Waiting;
 use crate::events::{EventKind, MemoryEvent, Piece};
 use crate::graph::StepId;
 use crate::overlap::{Span, shared, total, union};
@@ -20,6 +21,12 @@ pub struct Run {
     pub blocked: Nanos,
     /// The time that is spent on computing blocks again.
     pub recomputed: Nanos,
+    /// The time that the host computes: the optimizer's step, if it is there.
+    pub host_computes: Nanos,
+    /// The bytes of the optimizer's state that are on the host for the whole step.
+    pub on_host: Bytes,
+    /// The saved tensors on the device, if the policy has a budget.
+    pub waiting: Option<Waiting>,
     /// The memory events, in order.
     pub events: Vec<MemoryEvent>,
     /// The pieces of memory that they are about.

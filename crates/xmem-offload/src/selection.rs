@@ -1,7 +1,6 @@
 //! The blocks that a policy moves to the host.
 
-use crate::graph::{BlockRole, Graph, StepBlock, StepId, Work};
-use crate::policy::{Policy, Trigger};
+use crate::graph::{BlockRole, Graph, LayerKind, StepBlock, StepId, Work};
 use xmem_types::{BlockId, Bytes};
 
 /// A block that a policy moves to the host.
@@ -24,12 +23,49 @@ pub struct Selection {
     pub offloads: Vec<Offload>,
 }
 
+/// The layer with which a block's copy to the host begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trigger {
+    /// The first one of a kind in question that reads it.
+    FirstReader,
+    /// The last one that reads it.
+    LastReader,
+}
+
 impl Selection {
-    /// The blocks that `policy` moves.
-    #[must_use]
-    pub fn new(graph: &Graph, policy: Policy) -> Self {
-        let mut offloads: Vec<Offload> =
-            graph.ids().filter_map(|block| offload(graph, policy, block)).collect();
+    /// The inputs of layers of some kinds.
+    pub(crate) fn inputs(
+        graph: &Graph,
+        trigger: Trigger,
+        moves: impl Fn(LayerKind) -> bool,
+    ) -> Self {
+        let is_moved_by = |step: &StepId| {
+            let is_forward = matches!(graph.steps()[step.index()].work, Work::Forward(_));
+            is_forward && graph.kind(*step).is_some_and(&moves)
+        };
+        Self::of(graph, |id, _| {
+            let first = reads(graph.block(id)).find(is_moved_by)?;
+            match trigger {
+                Trigger::FirstReader => Some(first),
+                Trigger::LastReader => reads(graph.block(id)).next_back().or(Some(first)),
+            }
+        })
+    }
+
+    /// All saved tensors, each with its last use of the forward pass.
+    pub(crate) fn saved(graph: &Graph) -> Self {
+        Self::of(graph, |_, last_forward| Some(last_forward))
+    }
+
+    /// The blocks for which `with` gives the step with which the copy begins, from the last step of the forward pass that
+    /// uses them.
+    pub(crate) fn of(graph: &Graph, with: impl Fn(BlockId, StepId) -> Option<StepId>) -> Self {
+        let offload = |block: BlockId| {
+            let (last_forward, first_backward) = movable(graph, block)?;
+            let with = with(block, last_forward)?;
+            Some(Offload { block, with, last_forward, first_backward })
+        };
+        let mut offloads: Vec<Offload> = graph.ids().filter_map(offload).collect();
         offloads.sort_by_key(|offload| (offload.with, offload.block));
         Self { offloads }
     }
@@ -39,6 +75,12 @@ impl Selection {
     pub fn bytes(&self, graph: &Graph) -> Bytes {
         self.offloads.iter().map(|offload| graph.block(offload.block).size).sum()
     }
+}
+
+/// The steps that read a block as it is at the end: what a layer changes in place is not its input any more.
+pub(crate) fn reads(block: &StepBlock) -> impl DoubleEndedIterator<Item = StepId> + '_ {
+    let written = block.writers.last().copied();
+    block.readers.iter().copied().filter(move |&step| written < Some(step))
 }
 
 /// The uses of a block that could be moved to the host and back: its last use of the forward pass, and its first of
@@ -55,27 +97,4 @@ pub(crate) fn movable(graph: &Graph, id: BlockId) -> Option<(StepId, StepId)> {
 
 fn last_forward(block: &StepBlock) -> Option<StepId> {
     block.readers.last().max(block.writers.last()).copied()
-}
-
-fn offload(graph: &Graph, policy: Policy, id: BlockId) -> Option<Offload> {
-    let (last_forward, first_backward) = movable(graph, id)?;
-    let block = graph.block(id);
-    let written = block.writers.last().copied();
-    // What a layer changes in place is not its input any more.
-    let reads = || block.readers.iter().copied().filter(|&step| written < Some(step));
-    let is_offloaded_by = |step: &StepId| {
-        let is_forward = matches!(graph.steps()[step.index()].work, Work::Forward(_));
-        is_forward && graph.kind(*step).is_some_and(|kind| policy.offloads(kind))
-    };
-    let with = match policy {
-        Policy::SaveOnCpu => last_forward,
-        _ => {
-            let first = reads().find(is_offloaded_by)?;
-            match policy.trigger() {
-                Trigger::FirstReader => first,
-                Trigger::LastReader => reads().next_back().unwrap_or(first),
-            }
-        }
-    };
-    Some(Offload { block: id, with, last_forward, first_backward })
 }

@@ -1,10 +1,11 @@
 //! A step in limited memory, with where its pieces were.
 
+use crate::event_loop::Memory;
 use crate::graph::Graph;
 use crate::placement::{NotedSpace, Placed, Placement, place};
 use crate::policy::Policy;
 use crate::run::Run;
-use crate::simulation::{Memory, simulate};
+use crate::simulation::simulate;
 use crate::transfer::Link;
 use xmem_planner::{Limits, Refused};
 use xmem_types::Bytes;

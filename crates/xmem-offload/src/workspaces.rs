@@ -4,10 +4,11 @@
 //! the workspace of one of them; what the others need, and how much slower they are, it does not say. A pass whose
 //! workspace is cut takes [`SLOWDOWN`] as long.
 
+use crate::event_loop::Memory;
 use crate::graph::{BlockRole, Graph, StepId};
 use crate::placement::Placement;
 use crate::policy::Policy;
-use crate::simulation::{Memory, simulate};
+use crate::simulation::simulate;
 use crate::transfer::Link;
 use std::collections::BTreeSet;
 use std::fmt;

@@ -4,11 +4,14 @@
 //! a roofline model of the device, and each policy is simulated on two streams by xmem-offload. This is a model:
 //! its parameters are part of the answer.
 
+mod budget;
 mod job;
 mod kinds;
 pub(crate) mod operators;
+mod transformer;
 mod values;
 
+pub use budget::{Budget, ParseBudgetError};
 pub use job::{Matches, TrainingStep};
 
 use std::fmt;
@@ -16,10 +19,11 @@ use std::str::FromStr;
 use thiserror::Error;
 use xmem_devices::Device;
 use xmem_offload::{
-    Direction, Duplex, Dynamic, EventKind, Graph, GraphError, Jitter, Jittered, LayerKind, Link,
-    Memory, OutOfMemory, Piece, Placed, Placement, Policy, Run, SLOWDOWN, Sample, StepId,
-    SuperNeurons, Transfer, WorkspaceCounts, WorkspaceRule, depth_first, grown, jitter, place,
-    simulate, simulate_within, smallest_capacity, vdnn_dynamic,
+    Checkpoint, Direction, Duplex, Dynamic, EventKind, GradientRule, Graph, GraphError,
+    HostOptimizer, Jitter, Jittered, LayerKind, Link, Memory, Moves, OffloadActivations,
+    OutOfMemory, Piece, Placed, Placement, Policy, Run, SLOWDOWN, Sample, StepId, SuperNeurons,
+    Transfer, Waiting, WorkspaceCounts, WorkspaceRule, by_reference_count, depth_first, grown,
+    jitter, place, simulate, simulate_within, smallest_capacity, vdnn_dynamic,
 };
 use xmem_planner::{Limits, Refused};
 use xmem_predict::Prediction;
@@ -45,10 +49,18 @@ pub struct OffloadSettings {
     pub durations: Option<String>,
     /// Whether to look for the smallest memory in which each policy runs.
     pub smallest: SmallestCapacity,
-    /// The options of SuperNeurons.
+    /// The layers whose inputs the policies of papers move.
+    pub moves: Moves,
+    /// The options of SuperNeurons; what it moves is `moves`.
     pub superneurons: SuperNeurons,
+    /// The saved tensors that policies with a budget leave on the device.
+    pub budget: Budget,
+    /// The bytes that the host reads and writes in a second, where the optimizer is there.
+    pub host_bandwidth: Bytes,
     /// The workspaces of convolutions.
     pub workspaces: WorkspaceRule,
+    /// The memory of gradients.
+    pub gradients: GradientRule,
     /// The variation of sizes that is tried, if any.
     pub jitter: Option<Jitter>,
     /// The limits of planners that search.
@@ -66,8 +78,12 @@ impl Default for OffloadSettings {
             order: LayerOrder::Trace,
             durations: None,
             smallest: SmallestCapacity::Skip,
+            moves: Moves::Same,
             superneurons: SuperNeurons::default(),
+            budget: Budget::default(),
+            host_bandwidth: HostOptimizer::BANDWIDTH,
             workspaces: WorkspaceRule::Recorded,
+            gradients: GradientRule::Recorded,
             jitter: None,
             limits: Limits::default(),
         }
@@ -92,6 +108,23 @@ pub enum LayerOrder {
     Trace,
     /// Depth first, as Dymem does: hypothetical.
     DepthFirst,
+    /// Depth first, of the branches of a fork the one with most references first: hypothetical.
+    ReferenceCount,
+}
+
+impl LayerOrder {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Trace, Self::DepthFirst, Self::ReferenceCount];
+
+    /// The name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Trace => "trace",
+            Self::DepthFirst => "dfs",
+            Self::ReferenceCount => "refcount",
+        }
+    }
 }
 
 /// A policy, or vDNN's choice among its own.
@@ -110,16 +143,33 @@ pub struct ParsePolicyChoiceError(String);
 
 impl PolicyChoice {
     /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Fixed(Policy::None),
-        Self::Fixed(Policy::Serial),
-        Self::Fixed(Policy::VdnnConv),
-        Self::Fixed(Policy::VdnnAll),
-        Self::VdnnDynamic,
-        Self::Fixed(Policy::SuperNeurons(SuperNeurons { tensor_cache: false, recompute: false })),
-        Self::Fixed(Policy::Dymem),
-        Self::Fixed(Policy::SaveOnCpu),
-    ];
+    pub const ALL: [Self; 11] = {
+        let [
+            none,
+            serial,
+            vdnn_all,
+            vdnn_conv,
+            superneurons,
+            dymem,
+            on_cpu,
+            offload,
+            checkpoint,
+            host,
+        ] = Policy::ALL;
+        [
+            Self::Fixed(none),
+            Self::Fixed(serial),
+            Self::Fixed(vdnn_conv),
+            Self::Fixed(vdnn_all),
+            Self::VdnnDynamic,
+            Self::Fixed(superneurons),
+            Self::Fixed(dymem),
+            Self::Fixed(on_cpu),
+            Self::Fixed(offload),
+            Self::Fixed(checkpoint),
+            Self::Fixed(host),
+        ]
+    };
 
     /// The name on the command line.
     #[must_use]
@@ -190,8 +240,16 @@ pub struct OffloadAnswer {
     pub order: LayerOrder,
     /// Device memory for the step, if it was limited.
     pub capacity: Option<Bytes>,
+    /// The layers whose inputs the policies of papers move.
+    pub moves: Moves,
+    /// The saved tensors that policies with a budget leave on the device.
+    pub budget: Bytes,
+    /// The bytes that the host reads and writes in a second, where the optimizer is there.
+    pub host_bandwidth: Bytes,
     /// The workspaces of convolutions.
     pub workspaces: WorkspaceRule,
+    /// The memory of gradients.
+    pub gradients: GradientRule,
     /// The variation of sizes that was tried, if any.
     pub jitter: Option<Jitter>,
     /// One for each policy and placement; those of `none` come first.
@@ -214,6 +272,12 @@ impl OffloadAnswer {
             lines.push(format!("not in the iteration, of the measured ones: {named}{more}"));
         }
         let is_cut = |row: &OffloadRow| row.workspaces.smaller + row.workspaces.without > 0;
+        if self.rows.iter().any(|row| row.host_computes > Nanos::ZERO) {
+            lines.push(format!(
+                "optimizer on the host: {:.1} GB/s of its memory",
+                self.host_bandwidth.get() as f64 / 1e9
+            ));
+        }
         if self.rows.iter().any(is_cut) {
             lines.push(format!(
                 "convolutions with less workspace than recorded take {SLOWDOWN:.1} times as long"
@@ -258,6 +322,14 @@ pub struct OffloadRow {
     pub blocked: Nanos,
     /// The time that is spent on computing blocks again.
     pub recomputed: Nanos,
+    /// The time that the host computes: the optimizer's step, if it is there.
+    pub host_computes: Nanos,
+    /// The bytes of the optimizer's state that are on the host for the whole step.
+    pub on_host: Bytes,
+    /// The saved tensors on the device, if the policy has a budget.
+    pub waiting: Option<Waiting>,
+    /// The size of the pool with its margin, if the placement has one that is reserved ahead (GTBM).
+    pub pool: Option<Bytes>,
     /// Bytes that are moved to the host.
     pub to_host: Bytes,
     /// Bytes that are moved back.
@@ -328,6 +400,9 @@ impl OffloadPiece {
 }
 
 impl OffloadRow {
+    /// The margin of Dymem's pool: with 300 MB, 0.9 % of its steps failed (table 2).
+    pub const MARGIN: Bytes = Bytes::mib(300);
+
     /// The margins of a pool that are of interest where sizes vary: those of Dymem's table 2, and none.
     pub const MARGINS: [Bytes; 4] =
         [Bytes::ZERO, Bytes::mib(100), Bytes::mib(300), Bytes::mib(500)];
@@ -388,8 +463,13 @@ impl OffloadSettings {
         if !model.measured.is_empty() && step.measured.is_empty() {
             return Err(OffloadError::OtherOperators);
         }
-        if self.order == LayerOrder::DepthFirst {
-            step.graph = depth_first(&step.graph)?;
+        step.graph = match self.order {
+            LayerOrder::Trace => step.graph,
+            LayerOrder::DepthFirst => depth_first(&step.graph)?,
+            LayerOrder::ReferenceCount => by_reference_count(&step.graph)?,
+        };
+        if self.gradients == GradientRule::Preallocated {
+            step.graph = step.graph.with_preallocated_gradients()?;
         }
         let bandwidth = self.bandwidth.unwrap_or(Bytes(model.pcie.get()));
         let link = Link { bandwidth, latency: model.transfer_latency, duplex: self.duplex };
@@ -401,6 +481,7 @@ impl OffloadSettings {
         for policy in policies {
             sweep.policy(policy, &mut rows)?;
         }
+        let budget = self.budget.of(step.graph.saved());
         let layers = LayerCounts::of(&step);
         Ok(OffloadAnswer {
             device,
@@ -410,7 +491,11 @@ impl OffloadSettings {
             step,
             order: self.order,
             capacity: self.capacity,
+            moves: self.moves,
+            budget,
+            host_bandwidth: self.host_bandwidth,
             workspaces: self.workspaces,
+            gradients: self.gradients,
             jitter: self.jitter,
             rows,
         })
@@ -484,12 +569,10 @@ impl Sweep<'_> {
         let device = self.device.memory.saturating_sub(self.device.context);
         let capacity = self.settings.capacity.unwrap_or(device);
         let policy = match choice {
-            PolicyChoice::Fixed(Policy::SuperNeurons(_)) => {
-                Policy::SuperNeurons(self.settings.superneurons)
-            }
-            PolicyChoice::Fixed(policy) => policy,
+            PolicyChoice::Fixed(policy) => self.with_options(policy),
             PolicyChoice::VdnnDynamic => {
-                let chosen = vdnn_dynamic(&graph, &self.link, placement, capacity);
+                let moves = self.settings.moves;
+                let chosen = vdnn_dynamic(&graph, moves, &self.link, placement, capacity);
                 let graph = chosen.graph(&graph);
                 let least = graph.clone();
                 return Setup { policy: chosen.policy, chosen: Some(chosen), graph, least };
@@ -502,6 +585,29 @@ impl Sweep<'_> {
             _ => (graph.clone(), graph),
         };
         Setup { policy, chosen: None, graph, least }
+    }
+
+    /// The policy with the options of the settings.
+    fn with_options(&self, policy: Policy) -> Policy {
+        let settings = self.settings;
+        let moves = settings.moves;
+        let budget = settings.budget.of(self.step.graph.saved());
+        match policy {
+            Policy::Serial(_) => Policy::Serial(moves),
+            Policy::VdnnAll(_) => Policy::VdnnAll(moves),
+            Policy::SuperNeurons(_) => {
+                Policy::SuperNeurons(SuperNeurons { moves, ..settings.superneurons })
+            }
+            Policy::Dymem(_) => Policy::Dymem(moves),
+            Policy::OffloadActivations(_) => {
+                Policy::OffloadActivations(OffloadActivations { budget })
+            }
+            Policy::Checkpoint(_) => Policy::Checkpoint(Checkpoint { budget }),
+            Policy::HostOptimizer(_) => {
+                Policy::HostOptimizer(HostOptimizer { bandwidth: settings.host_bandwidth })
+            }
+            other => other,
+        }
     }
 }
 
@@ -517,6 +623,10 @@ fn row(policy: PolicyChoice, chosen: Option<Dynamic>, run: &Run, placed: Placed)
         overlapped: run.overlapped(),
         blocked: run.blocked,
         recomputed: run.recomputed,
+        host_computes: run.host_computes,
+        on_host: run.on_host,
+        waiting: run.waiting,
+        pool: (placed.placement == Placement::Gtbm).then(|| placed.pool(OffloadRow::MARGIN)),
         to_host: run.moved(Direction::ToHost),
         to_device: run.moved(Direction::ToDevice),
         pinned: run.pinned_peak(),

@@ -3,7 +3,7 @@
 //! - [`torch`] records scripts through `xmem profile`, and checks what comes out.
 //! - [`truth`] records what `traces/` says about the CUDA side.
 //! - [`accuracy`] holds estimates against `traces/`; [`answers`] compares all answers about them before and after a
-//!   change; [`plans`] plans an iteration of each.
+//!   change; [`plans`] plans an iteration of each, [`offload`] simulates policies on some.
 //! - [`wild`] records public training scripts, and holds the predictions against what PyTorch counted.
 //!
 //! It knows xmem as a program alone. What becomes of damaged recordings is left to `xmem-attack`.
@@ -18,6 +18,7 @@
 pub mod accuracy;
 pub mod answers;
 mod error;
+pub mod offload;
 pub mod plans;
 mod table;
 pub mod torch;

@@ -16,6 +16,8 @@ pub(crate) enum Judges {
     Answers(Answers),
     /// Plan an iteration of every recorded trace: the table of docs/planning.md
     Plans(Plans),
+    /// Simulate offloading on the networks of the papers and on today's jobs: the tables of docs/offload.md
+    Offload(Offload),
     /// Damage traces and make up hostile inputs, and judge what xmem says about each
     Attack(Attack),
     /// Run a program and write how it ended (this is what `attack` starts)
@@ -62,6 +64,12 @@ pub(crate) struct Answers {
 }
 
 #[derive(Args)]
+pub(crate) struct Offload {
+    #[command(flatten)]
+    program: Program,
+}
+
+#[derive(Args)]
 pub(crate) struct Plans {
     /// Recordings, lists of operations or tables [default: all traces]
     inputs: Vec<PathBuf>,
@@ -87,8 +95,14 @@ impl Judges {
             Self::Answers(arguments) => arguments.run(),
             #[cfg(feature = "corpus")]
             Self::Plans(arguments) => arguments.run(),
+            #[cfg(feature = "corpus")]
+            Self::Offload(arguments) => {
+                xmem_corpus::offload::run(arguments.program.program.as_deref())
+            }
             #[cfg(not(feature = "corpus"))]
-            Self::Accuracy(_) | Self::Answers(_) | Self::Plans(_) => crate::again::same("corpus"),
+            Self::Accuracy(_) | Self::Answers(_) | Self::Plans(_) | Self::Offload(_) => {
+                crate::again::same("corpus")
+            }
             Self::Attack(arguments) => arguments.run(),
             Self::MeasureRun(arguments) => arguments.run(),
         }

@@ -63,7 +63,7 @@ fn policies_and_placements_as_json() {
         "json",
     ]);
     let document = valid(&ran);
-    assert_eq!(document["rows"].as_array().map(Vec::len), Some(8 * 5));
+    assert_eq!(document["rows"].as_array().map(Vec::len), Some(11 * 5));
     for row in document["rows"].as_array().expect("rows") {
         assert_eq!(row["to_host_bytes"], row["to_device_bytes"]);
         assert!(row["peak_bytes"].as_u64() >= row["lower_bound_bytes"].as_u64());
@@ -314,7 +314,46 @@ fn vdnn_dyn_keeps_the_workspaces_that_fit() {
 #[test]
 fn policies_without_anything_to_move_say_so() {
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/gpt2_adamw/trace.json.zst");
-    let page = xmem(["offload", trace, "--policy", "vdnn-conv,vdnn-all,dymem"]).stdout;
+    let given = ["offload", trace, "--policy", "vdnn-conv,vdnn-all,dymem", "--move", "paper"];
+    let page = xmem(given).stdout;
     assert!(page.contains("  vdnn-conv, vdnn-all move nothing here: only inputs of"), "{page}");
     assert!(page.contains("iteration 2 on a100-40g"), "{page}");
+}
+
+/// GPT-2 moved 56 of 922 MiB: the layers of Transformers were of no kind that a policy moves.
+#[test]
+fn transformers_have_kinds_of_their_own_that_policies_move() {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/gpt2_adamw/trace.json.zst");
+    let ran = xmem(["offload", trace, "--policy", "vdnn-all,dymem", "--format", "json"]);
+    let document = valid(&ran);
+    let kinds = document["graph"]["layers"].as_array().expect("layers");
+    for kind in ["attention", "norm", "mlp"] {
+        assert!(kinds.iter().any(|layer| layer["kind"] == kind), "{kind}");
+    }
+    let moved = |policy: &str| row(&document, policy, "caching")["to_host_bytes"].as_u64();
+    assert!(moved("dymem") > Some(0) && moved("dymem") == moved("vdnn-all"));
+}
+
+#[test]
+fn a_budget_is_kept_and_one_that_cannot_be_is_said() {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../traces/gpt2_adamw/trace.json.zst");
+    let given = ["offload", trace, "--policy", "offload-activations,checkpoint", "--budget", "25%"];
+    let document = valid(&xmem(given.into_iter().chain(["--format", "json"])));
+    let budget = document["budget_bytes"].as_u64();
+    let waiting = |policy: &str| row(&document, policy, "caching")["waiting_bytes"].as_u64();
+    assert!(waiting("offload-activations") <= budget && waiting("checkpoint") > budget);
+    let page = xmem(given).stdout;
+    assert!(page.contains("more than its budget of"), "{page}");
+    assert_eq!(xmem(["offload", trace, "--budget", "101%"]).code, 2);
+}
+
+#[test]
+fn the_setting_of_the_paper_excludes_its_parts() {
+    let given = ["offload", RESNET, "--policy", "dymem", "--paper"];
+    let document = valid(&xmem(given.into_iter().chain(["--format", "json"])));
+    assert_eq!(
+        (&document["gradients"], &document["workspaces"]),
+        (&"preallocated".into(), &"grow".into())
+    );
+    assert_eq!(xmem(given.into_iter().chain(["--workspace", "none"])).code, 2);
 }

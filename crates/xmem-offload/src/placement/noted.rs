@@ -16,13 +16,21 @@ pub(crate) struct NotedSpace {
     sizes: Vec<Bytes>,
     /// By piece.
     addresses: Vec<Option<Bytes>>,
+    /// The most that was in use of the space that is reserved ahead.
+    main_peak: Bytes,
     /// After each event: the bytes in use, and the share of the free ones that a request of its size cannot have.
     notes: Vec<(Bytes, f64)>,
 }
 
 impl NotedSpace {
     pub(crate) fn new(space: Box<dyn Space>) -> Self {
-        Self { space, sizes: Vec::new(), addresses: Vec::new(), notes: Vec::new() }
+        Self {
+            space,
+            sizes: Vec::new(),
+            addresses: Vec::new(),
+            main_peak: Bytes::ZERO,
+            notes: Vec::new(),
+        }
     }
 
     fn note(&mut self, size: Bytes) {
@@ -30,6 +38,7 @@ impl NotedSpace {
             small if small < SMALL => self.notes.last().map_or(0.0, |&(_, before)| before),
             size => unusable_share(&self.space.holes(), size),
         };
+        self.main_peak = self.main_peak.max(self.space.main_used());
         self.notes.push((self.space.used(), unusable));
     }
 
@@ -48,6 +57,7 @@ impl NotedSpace {
             placement,
             peak: series.iter().map(|sample| sample.used).max().unwrap_or_default(),
             lower_bound: series.iter().map(|sample| sample.live).max().unwrap_or_default(),
+            main_peak: self.main_peak,
             series,
             addresses: self.addresses,
         }
@@ -75,6 +85,10 @@ impl Space for NotedSpace {
 
     fn used(&self) -> Bytes {
         self.space.used()
+    }
+
+    fn main_used(&self) -> Bytes {
+        self.space.main_used()
     }
 
     fn holes(&self) -> Vec<Bytes> {

@@ -3,13 +3,14 @@
 use crate::networks::{Node, graph};
 use proptest::prelude::*;
 use xmem_offload::{
-    Direction, Duplex, EventKind, Graph, LayerKind, Link, Memory, PieceId, Placed, Placement,
-    Policy, Run, Selection, SuperNeurons, depth_first, place, simulate, simulate_within,
+    Checkpoint, Direction, Duplex, EventKind, Graph, LayerKind, Link, Memory, Moves,
+    OffloadActivations, PieceId, Placed, Placement, Policy, Run, Selection, SuperNeurons,
+    depth_first, place, simulate, simulate_within,
 };
 use xmem_planner::Limits;
 use xmem_types::{Bytes, Nanos};
 
-fn nodes(kinds: &'static [LayerKind], joins: bool) -> impl Strategy<Value = Vec<Node>> {
+pub(crate) fn nodes(kinds: &'static [LayerKind], joins: bool) -> impl Strategy<Value = Vec<Node>> {
     let node = (prop::sample::select(kinds), 0usize..4, 0usize..4, 1u64..60, 0i64..50, 0i64..50);
     prop::collection::vec(node, 1..14).prop_map(move |drawn| {
         let mut nodes: Vec<Node> = Vec::new();
@@ -31,7 +32,7 @@ fn nodes(kinds: &'static [LayerKind], joins: bool) -> impl Strategy<Value = Vec<
     })
 }
 
-fn any_graph() -> impl Strategy<Value = Graph> {
+pub(crate) fn any_graph() -> impl Strategy<Value = Graph> {
     (nodes(&LayerKind::ALL, true), 1u64..60).prop_map(|(nodes, input)| graph(input, &nodes))
 }
 
@@ -41,7 +42,7 @@ fn chain() -> impl Strategy<Value = Graph> {
         .prop_map(|(nodes, input)| graph(input, &nodes))
 }
 
-fn any_link() -> impl Strategy<Value = Link> {
+pub(crate) fn any_link() -> impl Strategy<Value = Link> {
     (1u64..4_000_000_000, 0i64..20, prop::bool::ANY).prop_map(|(bandwidth, latency, full)| Link {
         bandwidth: Bytes(bandwidth),
         latency: Nanos(latency),
@@ -51,9 +52,20 @@ fn any_link() -> impl Strategy<Value = Link> {
 
 /// All policies, with the options of SuperNeurons that need no capacity.
 fn policies() -> Vec<Policy> {
-    let recompute = SuperNeurons { tensor_cache: false, recompute: true };
+    let paper = Moves::Paper;
+    let recompute = SuperNeurons { recompute: true, ..SuperNeurons::default() };
     let mut all = Policy::ALL.to_vec();
-    all.push(Policy::SuperNeurons(recompute));
+    all.extend([
+        Policy::SuperNeurons(recompute),
+        Policy::SuperNeurons(SuperNeurons { moves: paper, ..recompute }),
+        Policy::Serial(paper),
+        Policy::VdnnAll(paper),
+        Policy::Dymem(paper),
+    ]);
+    for budget in [Bytes(20), Bytes(100)] {
+        all.push(Policy::OffloadActivations(OffloadActivations { budget }));
+        all.push(Policy::Checkpoint(Checkpoint { budget }));
+    }
     all
 }
 
@@ -61,7 +73,12 @@ fn run(graph: &Graph, policy: Policy, link: &Link) -> Run {
     simulate(graph, policy, link, Memory::Unlimited)
 }
 
-fn check(graph: &Graph, link: &Link, policy: Policy, run: &Run) -> Result<(), TestCaseError> {
+pub(crate) fn check(
+    graph: &Graph,
+    link: &Link,
+    policy: Policy,
+    run: &Run,
+) -> Result<(), TestCaseError> {
     prop_assert_eq!(run.out_of_memory, None);
     for direction in [Direction::ToHost, Direction::ToDevice] {
         let mut end = Nanos::ZERO;
@@ -80,7 +97,7 @@ fn check(graph: &Graph, link: &Link, policy: Policy, run: &Run) -> Result<(), Te
     prop_assert!(run.step_time <= compute + copying);
     prop_assert!(run.overlapped() <= compute.min(copying));
     check_uses(graph, run)?;
-    if matches!(policy, Policy::None | Policy::Serial | Policy::SaveOnCpu) {
+    if matches!(policy, Policy::None | Policy::Serial(_) | Policy::SaveOnCpu) {
         prop_assert_eq!(run.overlapped(), Nanos::ZERO);
     }
     Ok(())
@@ -158,7 +175,7 @@ proptest! {
             let run = run(&graph, policy, &link);
             // A copy takes a nanosecond at least.
             let slack = Nanos(run.transfers.len() as i64);
-            prop_assert!(run.step_time <= graph.compute() + slack, "{policy}");
+            prop_assert!(run.step_time <= graph.compute() + run.recomputed + slack, "{policy}");
         }
     }
 
@@ -169,7 +186,7 @@ proptest! {
             let forward = 1 + graph.layers().len();
             run.live().filter(|(event, _)| event.step.index() < forward).map(|(_, live)| live).collect()
         };
-        let (none, dymem) = (run(&graph, Policy::None, &link), run(&graph, Policy::Dymem, &link));
+        let (none, dymem) = (run(&graph, Policy::None, &link), run(&graph, Policy::Dymem(Moves::Same), &link));
         // The last step ends with the copies; what they release comes after its own events.
         let (none, dymem) = (live(&none), live(&dymem));
         prop_assert!(dymem.starts_with(&none));
@@ -178,7 +195,7 @@ proptest! {
     #[test]
     fn vdnn_needs_no_more_if_it_moves_more(graph in any_graph(), link in any_link()) {
         let peak = |policy| run(&graph, policy, &link).peak_live();
-        prop_assert!(peak(Policy::VdnnAll) <= peak(Policy::VdnnConv));
+        prop_assert!(peak(Policy::VdnnAll(Moves::Same)) <= peak(Policy::VdnnConv));
         prop_assert!(peak(Policy::VdnnConv) <= peak(Policy::None));
     }
 
@@ -193,7 +210,7 @@ proptest! {
 
     #[test]
     fn no_placement_needs_less_than_what_is_live(graph in any_graph(), link in any_link()) {
-        for policy in [Policy::None, Policy::VdnnAll, Policy::Dymem] {
+        for policy in [Policy::None, Policy::VdnnAll(Moves::Same), Policy::Dymem(Moves::Same)] {
             let run = run(&graph, policy, &link);
             let planned = Placement::Planned(xmem_planner::Planner::Bump);
             for placement in Placement::ONLINE.into_iter().chain([planned]) {
@@ -210,7 +227,7 @@ proptest! {
     fn a_capacity_is_kept_or_there_is_an_out_of_memory(
         graph in any_graph(), link in any_link(), share in 0u64..=100
     ) {
-        let cached = SuperNeurons { tensor_cache: true, recompute: false };
+        let cached = SuperNeurons { tensor_cache: true, ..SuperNeurons::default() };
         for policy in policies().into_iter().chain([Policy::SuperNeurons(cached)]) {
             let free = run(&graph, policy, &link);
             let capacity = Bytes(free.peak_live().get() * share / 100);
@@ -257,7 +274,7 @@ proptest! {
         let ordered = depth_first(&graph).expect("an order");
         prop_assert_eq!(ordered.compute(), graph.compute());
         prop_assert_eq!(ordered.blocks().len(), graph.blocks().len());
-        check(&ordered, &link, Policy::Dymem, &run(&ordered, Policy::Dymem, &link))?;
+        check(&ordered, &link, Policy::Dymem(Moves::Same), &run(&ordered, Policy::Dymem(Moves::Same), &link))?;
         // An order that is depth first stays as it is.
         let again = depth_first(&ordered).expect("an order");
         prop_assert_eq!(again.layers(), ordered.layers());

@@ -2,7 +2,9 @@
 //! 1 x 1, 76/68 for that of 3 x 3, 3 for the join.
 
 use crate::networks::{Node, graph};
-use xmem_offload::{Direction, Duplex, Graph, LayerKind, Link, Memory, Policy, Run, simulate};
+use xmem_offload::{
+    Direction, Duplex, Graph, LayerKind, Link, Memory, Moves, Policy, Run, simulate,
+};
 use xmem_types::{Bytes, Nanos};
 
 const MILLISECOND: i64 = 1_000_000;
@@ -62,7 +64,7 @@ fn a_barrier_holds_the_next_layer_until_the_copy_is_done() {
 
 #[test]
 fn without_barriers_layers_go_on_while_blocks_are_copied() {
-    let run = run(Policy::Dymem);
+    let run = run(Policy::Dymem(Moves::Paper));
     // The copies end at 66 and 134, the forward pass at 104: it waits once, before the backward pass.
     assert_eq!(starts(&run), [0, 0, 25, 101, 134, 202, 278]);
     assert_eq!(run.step_time, Nanos(303 * MILLISECOND));
@@ -71,7 +73,7 @@ fn without_barriers_layers_go_on_while_blocks_are_copied() {
 
 #[test]
 fn on_one_stream_nothing_overlaps() {
-    let run = run(Policy::Serial);
+    let run = run(Policy::Serial(Moves::Paper));
     assert_eq!(run.overlapped(), Nanos::ZERO);
     assert_eq!(run.step_time, run.compute() + run.copying());
     assert_eq!(run.step_time, Nanos((208 + 2 * (66 + 68)) * MILLISECOND));

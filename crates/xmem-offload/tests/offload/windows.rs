@@ -3,9 +3,12 @@
 
 use crate::networks::{Node, graph};
 use xmem_offload::{
-    Direction, Duplex, Graph, LayerKind, Link, Memory, Policy, SuperNeurons, simulate,
+    Direction, Duplex, Graph, LayerKind, Link, Memory, Moves, Policy, SuperNeurons, simulate,
 };
 use xmem_types::{Bytes, Nanos};
+
+const PAPER: SuperNeurons =
+    SuperNeurons { moves: Moves::Paper, tensor_cache: false, recompute: false };
 
 fn chain() -> Graph {
     use LayerKind::{Act, Conv, Pool};
@@ -46,10 +49,20 @@ fn each_policy_moves_the_inputs_of_its_kinds_of_layers() {
     };
     assert_eq!(moved(Policy::None), [0; 0]);
     assert_eq!(moved(Policy::VdnnConv), [0, 2, 4, 5]);
-    assert_eq!(moved(Policy::VdnnAll), [0, 1, 2, 4, 5]);
-    assert_eq!(moved(Policy::ALL[4]), [0, 2, 4, 5]);
-    assert_eq!(moved(Policy::Dymem), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(moved(Policy::VdnnAll(Moves::Paper)), [0, 1, 2, 4, 5]);
+    assert_eq!(moved(Policy::SuperNeurons(PAPER)), [0, 2, 4, 5]);
+    assert_eq!(moved(Policy::Dymem(Moves::Paper)), [0, 1, 2, 3, 4, 5]);
     assert_eq!(moved(Policy::SaveOnCpu), [0, 1, 2, 3, 4, 5]);
+    // With equal sets, only the schedules differ.
+    let same = SuperNeurons::default();
+    for policy in [
+        Policy::Serial(Moves::Same),
+        Policy::VdnnAll(Moves::Same),
+        Policy::SuperNeurons(same),
+        Policy::Dymem(Moves::Same),
+    ] {
+        assert_eq!(moved(policy), [0, 1, 2, 3, 4, 5], "{policy}");
+    }
 }
 
 /// The first pair of each is fetched on demand, at the first layer of the backward pass.
@@ -57,19 +70,19 @@ fn each_policy_moves_the_inputs_of_its_kinds_of_layers() {
 fn vdnn_looks_one_layer_ahead_and_no_farther_than_a_convolution() {
     let back = |policy| copies(policy, Direction::ToDevice);
     assert_eq!(back(Policy::VdnnConv)[1..], [(4, 5), (2, 4), (0, 2)]);
-    assert_eq!(back(Policy::VdnnAll)[1..], [(4, 5), (2, 4), (1, 2), (0, 1)]);
+    assert_eq!(back(Policy::VdnnAll(Moves::Paper))[1..], [(4, 5), (2, 4), (1, 2), (0, 1)]);
 }
 
 #[test]
 fn superneurons_prefetches_at_convolutions_up_to_the_one_before() {
-    let back = copies(Policy::SuperNeurons(SuperNeurons::default()), Direction::ToDevice);
+    let back = copies(Policy::SuperNeurons(PAPER), Direction::ToDevice);
     assert_eq!(back[1..], [(4, 5), (2, 4), (0, 2)]);
 }
 
 /// While a convolution runs, one more; while another layer runs, two.
 #[test]
 fn dymem_keeps_two_convolutions_in_its_window() {
-    let back = copies(Policy::Dymem, Direction::ToDevice);
+    let back = copies(Policy::Dymem(Moves::Paper), Direction::ToDevice);
     assert_eq!(back[1..], [(4, 5), (3, 5), (2, 4), (1, 4), (0, 3)]);
 }
 
@@ -78,7 +91,7 @@ fn what_is_moved_is_not_computed_again() {
     let graph = chain();
     let link = Link { bandwidth: Bytes(u64::MAX), latency: Nanos::ZERO, duplex: Duplex::Half };
     let [kept, again] = [false, true].map(|recompute| {
-        let policy = Policy::SuperNeurons(SuperNeurons { tensor_cache: false, recompute });
+        let policy = Policy::SuperNeurons(SuperNeurons { recompute, ..PAPER });
         simulate(&graph, policy, &link, Memory::Unlimited)
     });
     // The output of the pooling layer is moved, as the input of a convolution; its input is the output of a
@@ -105,7 +118,7 @@ fn the_output_of_an_activation_is_made_again_of_its_input() {
         .collect();
     let graph = graph(8, &nodes);
     let link = Link { bandwidth: Bytes(u64::MAX), latency: Nanos::ZERO, duplex: Duplex::Half };
-    let policy = Policy::SuperNeurons(SuperNeurons { tensor_cache: false, recompute: true });
+    let policy = Policy::SuperNeurons(SuperNeurons { recompute: true, ..PAPER });
     let run = simulate(&graph, policy, &link, Memory::Unlimited);
     assert_eq!(run.recomputed, Nanos(1001));
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use xmem_offload::{
     Action, BlockRole, Duplex, Graph, GraphStep, Jitter, Layer, LayerId, LayerKind, Link, Memory,
-    Placement, Policy, StepBlock, StepId, Work, WorkspaceCounts, WorkspaceRule, grown, jitter,
-    simulate, vdnn_dynamic,
+    Moves, Placement, Policy, StepBlock, StepId, Work, WorkspaceCounts, WorkspaceRule, grown,
+    jitter, simulate, vdnn_dynamic,
 };
 use xmem_planner::Planner;
 use xmem_types::{BlockId, Bytes, Nanos};
@@ -59,7 +59,7 @@ fn vdnn_dynamic_keeps_the_workspaces_that_fit() {
         (3, &[0, 1, 2, 3]),
     ] {
         let capacity = Bytes::mib(capacity);
-        let chosen = vdnn_dynamic(&graph, &link(), Placement::BestFit, capacity);
+        let chosen = vdnn_dynamic(&graph, Moves::Same, &link(), Placement::BestFit, capacity);
         let expected: BTreeSet<StepId> = without.iter().copied().map(StepId).collect();
         assert_eq!(chosen.without, expected, "{capacity}");
         let counts = WorkspaceCounts::of(&graph, &chosen.graph(&graph));

@@ -6,7 +6,7 @@ use xmem::Bytes;
 use xmem::predict::Finding;
 use xmem::types::Nanos;
 use xmem_studies::offload::{Duplex, Jittered};
-use xmem_studies::offloading::{LayerOrder, OffloadAnswer, OffloadRow};
+use xmem_studies::offloading::{OffloadAnswer, OffloadRow};
 
 /// Offloading policies side by side, simulated on the last iteration of a recording: a model, not a measurement.
 #[derive(Serialize)]
@@ -24,12 +24,22 @@ pub struct OffloadDocument<'a> {
     /// The iteration as a graph of layers.
     graph: GraphDto,
     /// The order of layers.
-    #[cfg_attr(test, schemars(extend("enum" = ["trace", "dfs"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ["trace", "dfs", "refcount"])))]
     order: &'static str,
     /// Device memory for the iteration; null without a limit.
     capacity_bytes: Option<u64>,
+    /// The layers whose inputs the policies of papers move: the same ones for all, or those of each paper.
+    #[cfg_attr(test, schemars(extend("enum" = ["same", "paper"])))]
+    moves: &'static str,
+    /// The saved tensors that policies with a budget leave on the device.
+    budget_bytes: u64,
+    /// The bandwidth of the host's memory, in which host-optimizer makes its step.
+    host_bytes_per_second: u64,
     /// The workspaces of convolutions: recorded, none, fixed:BYTES (at most), or grow.
     workspaces: String,
+    /// The gradients of parameters: recorded, or preallocated.
+    #[cfg_attr(test, schemars(extend("enum" = ["recorded", "preallocated"])))]
+    gradients: &'static str,
     /// The variation of sizes that was tried; null if none was.
     jitter: Option<JitterDto>,
     /// One for each policy and placement; those of none come first.
@@ -73,6 +83,8 @@ struct GraphDto {
     kept_for_backward_bytes: u64,
     /// Those of blocks whose uses are known.
     explained_bytes: u64,
+    /// Bytes of saved tensors that wait for their backward pass, of which a budget leaves a part on the device.
+    saved_bytes: u64,
     /// Steps of the device's work.
     steps: usize,
 }
@@ -123,16 +135,25 @@ struct RowDto<'a> {
     /// Time that is spent on computing blocks again.
     #[cfg_attr(test, schemars(range(min = 0)))]
     recomputed_us: f64,
+    /// Time in which the host computes: the optimizer's step, if it is there.
+    #[cfg_attr(test, schemars(range(min = 0)))]
+    host_us: f64,
     /// Bytes moved to the host.
     to_host_bytes: u64,
     /// Bytes moved back.
     to_device_bytes: u64,
     /// The most pinned memory of the host.
     pinned_bytes: u64,
+    /// The optimizer's state that is on the host for the whole step.
+    on_host_bytes: u64,
+    /// The most bytes of saved tensors that wait on the device; null for policies without a budget.
+    waiting_bytes: Option<u64>,
     /// The most bytes that are live on the device at once.
     lower_bound_bytes: u64,
     /// The memory that the placement needs.
     peak_bytes: u64,
+    /// The size of the pool with a margin of 300 MiB, for gtbm: null for other placements.
+    pool_bytes: Option<u64>,
     /// The smallest memory in which the policy runs, with --min-capacity.
     smallest_capacity_bytes: Option<u64>,
     /// The share of free memory that the request at the peak could not have.
@@ -244,14 +265,16 @@ impl<'a> OffloadDocument<'a> {
                 tensors_missing: matches.missing,
                 kept_for_backward_bytes: matches.kept.get(),
                 explained_bytes: matches.explained.get(),
+                saved_bytes: answer.step.graph.saved().get(),
                 steps: answer.step.graph.steps().len(),
             },
-            order: match answer.order {
-                LayerOrder::Trace => "trace",
-                LayerOrder::DepthFirst => "dfs",
-            },
+            order: answer.order.name(),
             capacity_bytes: answer.capacity.map(Bytes::get),
+            moves: answer.moves.name(),
+            budget_bytes: answer.budget.get(),
+            host_bytes_per_second: answer.host_bandwidth.get(),
             workspaces: answer.workspaces.to_string(),
+            gradients: answer.gradients.name(),
             jitter: answer.jitter.map(|jitter| JitterDto {
                 share: jitter.share,
                 runs: jitter.runs,
@@ -285,11 +308,15 @@ impl<'a> RowDto<'a> {
             exposed_us: micros(row.exposed()),
             blocked_us: micros(row.blocked),
             recomputed_us: micros(row.recomputed),
+            host_us: micros(row.host_computes),
             to_host_bytes: row.to_host.get(),
             to_device_bytes: row.to_device.get(),
             pinned_bytes: row.pinned.get(),
+            on_host_bytes: row.on_host.get(),
+            waiting_bytes: row.waiting.map(|waiting| waiting.most.get()),
             lower_bound_bytes: row.live.get(),
             peak_bytes: row.peak.get(),
+            pool_bytes: row.pool.map(Bytes::get),
             smallest_capacity_bytes: row.smallest.map(Bytes::get),
             unusable_at_peak: row.unusable_at_peak,
             jittered: row.jittered.as_ref().map(|jittered| jittered_dto(answer, row, jittered)),

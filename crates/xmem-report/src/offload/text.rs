@@ -6,7 +6,7 @@ use crate::table::{Align, Table};
 use xmem::Bytes;
 use xmem::predict::Finding;
 use xmem::types::{Nanos, Severity};
-use xmem_studies::offload::{Duplex, WorkspaceRule};
+use xmem_studies::offload::{Duplex, GradientRule, Moves, WorkspaceRule};
 use xmem_studies::offloading::{LayerOrder, OffloadAnswer, OffloadRow, PolicyChoice};
 
 /// The complete answer: what offloading buys, the table, the graph and the model.
@@ -166,6 +166,14 @@ fn table(answer: &OffloadAnswer, style: &Style) -> String {
         WorkspaceRule::AtMost(size) => format!("{heading}, workspaces of at most {size}"),
         WorkspaceRule::Grow => format!("{heading}, workspaces as far as they fit"),
     };
+    let heading = match answer.gradients {
+        GradientRule::Recorded => heading,
+        GradientRule::Preallocated => format!("{heading}, gradients preallocated"),
+    };
+    let heading = match answer.moves {
+        Moves::Same => heading,
+        Moves::Paper => format!("{heading}, layers as in the papers"),
+    };
     format!(
         "{}\n{}{remarks}{explanation}",
         style.paint(Ink::Heading, &heading),
@@ -186,6 +194,23 @@ fn remark(answer: &OffloadAnswer, row: &OffloadRow, style: &Style) -> String {
     }
     if row.recomputed > Nanos::ZERO {
         remarks.push(format!("computes again for {}", milliseconds(row.recomputed)));
+    }
+    if row.on_host > Bytes::ZERO || row.host_computes > Nanos::ZERO {
+        remarks.push(format!(
+            "keeps {} of the optimizer's state on the host, which computes for {}",
+            row.on_host,
+            milliseconds(row.host_computes)
+        ));
+    }
+    if let Some(waiting) = row.waiting.filter(|waiting| waiting.most > waiting.budget) {
+        remarks.push(format!(
+            "leaves {} of saved tensors on the device, more than its budget of {}: what is left cannot be \
+             computed again, or takes as much memory then",
+            waiting.most, waiting.budget
+        ));
+    }
+    if let Some(pool) = row.pool.filter(|_| row.jittered.is_some()) {
+        remarks.push(format!("takes a pool of {pool} with a margin of {}", OffloadRow::MARGIN));
     }
     if row.blocked > Nanos::ZERO {
         remarks.push(format!("waits for memory for {}", milliseconds(row.blocked)));
@@ -219,7 +244,7 @@ fn idle(answer: &OffloadAnswer, style: &Style) -> String {
     };
     let is_for_convolutions = |row: &&OffloadRow| {
         use xmem_studies::offload::Policy::{SuperNeurons, VdnnAll, VdnnConv};
-        matches!(row.policy, PolicyChoice::Fixed(VdnnAll | VdnnConv | SuperNeurons(_)))
+        matches!(row.policy, PolicyChoice::Fixed(VdnnAll(_) | VdnnConv | SuperNeurons(_)))
     };
     let mut names: Vec<&str> = answer
         .rows
@@ -233,10 +258,14 @@ fn idle(answer: &OffloadAnswer, style: &Style) -> String {
         return String::new();
     }
     let verb = if names.len() == 1 { "moves" } else { "move" };
-    let text = format!(
-        "{} {verb} nothing here: only inputs of convolutions and pooling layers would be moved",
-        names.join(", ")
-    );
+    let layers = match (answer.moves, names[..] == ["vdnn-conv"]) {
+        (_, true) | (Moves::Paper, _) => "convolutions and pooling layers",
+        (Moves::Same, false) => {
+            "convolutions, pooling, activation, normalization, attention and MLP"
+        }
+    };
+    let text =
+        format!("{} {verb} nothing here: only inputs of {layers} would be moved", names.join(", "));
     let lines = wrap(&text, style.columns().saturating_sub(4));
     lines
         .iter()
@@ -327,12 +356,15 @@ fn graph(answer: &OffloadAnswer, style: &Style) -> String {
     let order = match answer.order {
         LayerOrder::Trace => "",
         LayerOrder::DepthFirst => ", in depth-first order, which is hypothetical",
+        LayerOrder::ReferenceCount => {
+            ", in depth-first order by reference count, which is hypothetical"
+        }
     };
     let known = match matches.kept {
         Bytes::ZERO => 100.0,
         kept => 100.0 * matches.explained.get() as f64 / kept.get() as f64,
     };
-    let lines = [
+    let mut lines = vec![
         format!("layers: {}{order}", kinds.join(", ")),
         format!(
             "{} blocks with several readers, {} layers with several inputs",
@@ -347,6 +379,13 @@ fn graph(answer: &OffloadAnswer, style: &Style) -> String {
             matches.kept
         ),
     ];
+    if answer.rows.iter().any(|row| row.waiting.is_some()) {
+        lines.push(format!(
+            "saved tensors that wait for the backward pass: {}, of which a budget of {} stays",
+            answer.step.graph.saved(),
+            answer.budget
+        ));
+    }
     section("Graph", &lines, style)
 }
 

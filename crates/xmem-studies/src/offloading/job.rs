@@ -2,6 +2,7 @@
 
 use super::kinds::{self, Saves, data_arguments, is_in_place, saves};
 use super::operators::{Durations, Outermost, Part, accumulated, outermost};
+use super::transformer;
 use super::values::{Counts, Expected, Value, Values, Wanted};
 use crate::block_size::rounded;
 use rustc_hash::FxHashMap;
@@ -82,6 +83,8 @@ struct Draft<'a> {
     blocks: Vec<DraftBlock>,
     /// The blocks of the schedule that take part.
     ids: FxHashMap<BlockId, BlockId>,
+    /// True if a layer is in a module that is known.
+    has_modules: bool,
     /// The layer that a forward operator is.
     layer_of: FxHashMap<OpId, LayerId>,
     values: Values,
@@ -119,6 +122,7 @@ impl<'a> Draft<'a> {
             steps: (0..=operators.len()).map(|_| empty()).collect(),
             blocks: Vec::new(),
             ids: FxHashMap::default(),
+            has_modules: false,
             layer_of: FxHashMap::default(),
             values: Values::default(),
         };
@@ -175,9 +179,9 @@ impl<'a> Draft<'a> {
         let id = BlockId::new(self.blocks.len());
         self.ids.insert(scheduled, id);
         let role = match self.schedule.block(scheduled).role {
-            Role::Parameter | Role::Buffer | Role::Gradient | Role::OptimizerState => {
-                BlockRole::Persistent
-            }
+            Role::Parameter | Role::Buffer => BlockRole::Persistent,
+            Role::Gradient => BlockRole::Gradient,
+            Role::OptimizerState => BlockRole::OptimizerState,
             _ => BlockRole::Data,
         };
         let block = StepBlock {
@@ -234,10 +238,14 @@ impl<'a> Draft<'a> {
         for (row, operator) in operators.iter().enumerate() {
             let step = StepId::new(row + 1);
             self.steps[step.index()].duration = durations.of(operator.op);
-            if operator.part == Part::Forward {
-                let none = Vec::new();
-                let nodes = nodes.get(&operator.op).unwrap_or(&none);
-                self.operator(operator, step, nodes);
+            match operator.part {
+                Part::Forward => {
+                    let none = Vec::new();
+                    let nodes = nodes.get(&operator.op).unwrap_or(&none);
+                    self.operator(operator, step, nodes);
+                }
+                Part::Optimizer => self.steps[step.index()].work = Work::Optimizer,
+                Part::Backward(_) | Part::Other => {}
             }
         }
     }
@@ -274,7 +282,14 @@ impl<'a> Draft<'a> {
             read.iter().filter_map(|&row| self.values.all[row].made_by).collect();
         inputs.sort_unstable();
         inputs.dedup();
-        self.layers.push(Layer { name: self.name(operator.op, &made), kind, inputs });
+        let module = self.module(&made);
+        self.has_modules |= !module.is_empty();
+        let layer_kind = kinds::within(module, name, kind);
+        let name_of_layer = match module {
+            "" => kinds::bare(name).to_owned(),
+            module => format!("{module}: {}", kinds::bare(name)),
+        };
+        self.layers.push(Layer { name: name_of_layer, kind: layer_kind, inputs });
         self.layer_of.insert(operator.op, layer);
         self.steps[step.index()].work = Work::Forward(layer);
 
@@ -426,14 +441,11 @@ impl<'a> Draft<'a> {
         wanted
     }
 
-    fn name(&self, op: OpId, made: &[BlockId]) -> String {
-        let name = kinds::bare(self.profile.op_name(op)).to_owned();
+    /// The path of the module that makes blocks; empty if it is not known.
+    fn module(&self, made: &[BlockId]) -> &'a str {
         let made = made.first().map(|block| self.blocks[block.index()].scheduled);
         let module = made.map(|id| self.schedule.place(self.profile, id).module);
-        match module.map(|module| self.profile.text(module)).filter(|text| !text.is_empty()) {
-            Some(module) => format!("{module}: {name}"),
-            None => name,
-        }
+        module.map_or("", |module| self.profile.text(module))
     }
 
     /// The backward pass: the steps of each layer, and the blocks that they need.
@@ -497,6 +509,10 @@ impl<'a> Draft<'a> {
         let Counts { certain, likely, missing } = self.values.counts;
         let matches = Matches { certain, likely, missing, kept, explained };
         let blocks = self.blocks.into_iter().map(|draft| draft.block).collect();
-        Ok((Graph::new(self.layers, self.steps, blocks)?, matches))
+        let mut layers = self.layers;
+        if !self.has_modules {
+            transformer::name_kinds(&mut layers);
+        }
+        Ok((Graph::new(layers, self.steps, blocks)?, matches))
     }
 }

@@ -51,6 +51,53 @@ pub(super) fn kind(name: &str, inputs: usize) -> LayerKind {
     }
 }
 
+/// The kind of a layer in a module, given by the path of its class names: in a Transformer, the layers of attention and of
+/// the MLP are of kinds of their own, and the operators of a normalization that is written out, as LlamaRMSNorm, are one.
+/// Where the recording has no modules, only fused attention is known here, and `transformer` looks for the others.
+pub(super) fn within(module: &str, name: &str, kind: LayerKind) -> LayerKind {
+    if bare(name).contains("scaled_dot_product") {
+        return LayerKind::Attention;
+    }
+    let path = module.to_lowercase();
+    let leaf = path.rsplit(" > ").next().unwrap_or(&path);
+    if leaf.contains("norm") && matches!(kind, LayerKind::Join | LayerKind::Other) {
+        return LayerKind::Norm;
+    }
+    let is_of_block = match kind {
+        LayerKind::Fc | LayerKind::Act | LayerKind::Softmax | LayerKind::Dropout => true,
+        // A gate, or a rotation of positions; an addition is that of the residual.
+        LayerKind::Join => bare(name) == "mul",
+        _ => false,
+    };
+    if !is_of_block {
+        return kind;
+    }
+    // The innermost module that says so.
+    let at = |words: &[&str]| words.iter().filter_map(|word| path.rfind(word)).max();
+    let attention = at(&["attention", "attn"]);
+    let mlp = at(&MLPS);
+    match (attention, mlp) {
+        (None, None) => kind,
+        (attention, mlp) if attention > mlp => LayerKind::Attention,
+        _ if !matches!(kind, LayerKind::Softmax | LayerKind::Dropout) => LayerKind::Mlp,
+        _ => kind,
+    }
+}
+
+/// Parts of the names of classes whose layers treat each position by itself: of transformers (GPT2MLP, LlamaMLP,
+/// BertIntermediate, T5DenseActDense, OPTDecoderLayer with fc1 and fc2, Qwen2MoeExperts), torchvision (MLPBlock), and
+/// PyTorch (TransformerEncoderLayer with linear1 and linear2).
+const MLPS: [&str; 8] = [
+    "mlp",
+    "feedforward",
+    "intermediate",
+    "denseact",
+    "densegatedact",
+    "expert",
+    "encoderlayer",
+    "decoderlayer",
+];
+
 const ACTIVATIONS: [&str; 16] = [
     "celu",
     "clamp_min",
@@ -73,9 +120,13 @@ const ACTIVATIONS: [&str; 16] = [
 /// The part of an operator's tensors that its backward pass needs.
 pub(super) fn saves(name: &str, kind: LayerKind) -> Saves {
     match kind {
-        LayerKind::Conv | LayerKind::Pool | LayerKind::Norm | LayerKind::Fc | LayerKind::Other => {
-            Saves::Inputs
-        }
+        LayerKind::Conv
+        | LayerKind::Pool
+        | LayerKind::Norm
+        | LayerKind::Fc
+        | LayerKind::Attention
+        | LayerKind::Mlp
+        | LayerKind::Other => Saves::Inputs,
         LayerKind::Softmax => Saves::Result,
         LayerKind::Dropout => Saves::Neither,
         LayerKind::Act => match bare(name) {
@@ -121,6 +172,26 @@ mod tests {
             ("aten::embedding", 1, LayerKind::Other),
         ] {
             assert_eq!(kind(name, inputs), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn layers_of_transformers_have_kinds_of_their_own() {
+        use LayerKind::{Act, Attention, Fc, Join, Mlp, Norm, Other, Softmax};
+        for (module, name, kind, expected) in [
+            ("GPT2Block_3 > GPT2Attention_3 > Conv1D_0", "aten::addmm", Fc, Attention),
+            ("GPT2Block_3 > GPT2Attention_3", "aten::softmax", Softmax, Attention),
+            ("", "aten::scaled_dot_product_attention", Other, Attention),
+            ("GPT2Block_3 > GPT2MLP_3", "aten::gelu", Act, Mlp),
+            ("GPT2Block_3 > LayerNorm_1", "aten::layer_norm", Norm, Norm),
+            ("LlamaDecoderLayer_0 > LlamaRMSNorm_1", "aten::rsqrt", Other, Norm),
+            ("LlamaDecoderLayer_0 > LlamaMLP_0", "aten::mul", Join, Mlp),
+            ("LlamaDecoderLayer_0", "aten::add", Join, Join),
+            ("OPTDecoderLayer_0 > Linear_4", "aten::linear", Fc, Mlp),
+            ("OPTDecoderLayer_0 > OPTAttention_0 > Linear_1", "aten::linear", Fc, Attention),
+            ("VGG_0 > Sequential_1 > Linear_0", "aten::linear", Fc, Fc),
+        ] {
+            assert_eq!(within(module, name, kind), expected, "{module} {name}");
         }
     }
 

@@ -22,6 +22,7 @@ pub(crate) enum Part {
     Forward,
     /// A node of the backward pass, and the outermost forward operator that made it.
     Backward(Option<OpId>),
+    Optimizer,
     Other,
 }
 
@@ -63,7 +64,8 @@ fn part(profile: &Profile, op: OpId, start: Nanos) -> Part {
         return Part::Backward(forward.map(|forward| top(profile, forward)));
     }
     match profile.phase_at(start).map(|span| span.phase) {
-        Some(Phase::Backward | Phase::OptimizerStep | Phase::ZeroGrad) => Part::Other,
+        Some(Phase::OptimizerStep) => Part::Optimizer,
+        Some(Phase::Backward | Phase::ZeroGrad) => Part::Other,
         _ => Part::Forward,
     }
 }

@@ -3,4 +3,5 @@
 mod chainer;
 mod law;
 mod offloading;
+mod offloading_today;
 mod planning;

@@ -10,8 +10,8 @@ use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 use xmem::Bytes;
-use xmem_studies::offload::{Placement, WorkspaceRule};
-use xmem_studies::offloading::{LayerOrder, PolicyChoice};
+use xmem_studies::offload::{GradientRule, Moves, Placement, WorkspaceRule};
+use xmem_studies::offloading::{Budget, LayerOrder, PolicyChoice};
 
 /// The options that `-h` shows.
 pub(crate) const SHORT_HELP: &[&str] = &[
@@ -21,6 +21,8 @@ pub(crate) const SHORT_HELP: &[&str] = &[
     "placement",
     "capacity",
     "min_capacity",
+    "budget",
+    "moves",
     "pcie_gbps",
     "format",
     "output",
@@ -32,6 +34,7 @@ pub(crate) const SHORT_HELP: &[&str] = &[
     after_help = "Examples:\n  \
         xmem offload trace.json.gz --device a100-40g\n  \
         xmem offload trace.json.gz --device t4-16g --policy vdnn-all,dymem --placement all\n  \
+        xmem offload trace.json.gz --device a100-40g --policy offload-activations,checkpoint --budget 25%\n  \
         xmem offload trace.json.gz --device t4-16g --policy vdnn-dyn --capacity 6GiB\n  \
         xmem offload trace.json.gz --device t4-16g --capacity 6GiB --workspace grow\n  \
         xmem offload trace.json.gz --policy dymem --placement gtbm --jitter 5%\n  \
@@ -60,7 +63,7 @@ pub(crate) struct OffloadArgs {
 #[command(next_help_heading = "Offloading")]
 pub(crate) struct OffloadingArgs {
     /// Policies: all, or names of none, serial, vdnn-conv, vdnn-all, vdnn-dyn, superneurons, dymem,
-    /// save-on-cpu; `none` is always there
+    /// save-on-cpu, offload-activations, checkpoint, host-optimizer; `none` is always there
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "all", value_parser = policy)]
     pub(crate) policy: Vec<Selection<PolicyChoice>>,
     /// Placements of blocks in memory: all, or names of caching (PyTorch's allocator),
@@ -81,7 +84,24 @@ pub(crate) struct OffloadingArgs {
     /// Copy in both directions at the same time
     #[arg(long)]
     pub(crate) duplex: bool,
-    /// Order of layers: as recorded, or depth first as Dymem has it, which is hypothetical
+    /// Saved tensors that offload-activations and checkpoint leave on the device: a size, or a share of all that wait for
+    /// the backward pass
+    #[arg(long, value_name = "SIZE|SHARE", allow_negative_numbers = true, default_value = "50%")]
+    pub(crate) budget: Budget,
+    /// Layers whose inputs the policies of papers move: the same ones for all, or those that the paper of each names
+    #[arg(long = "move", value_name = "RULE", value_parser = choice::<Moves>(), default_value = "same")]
+    pub(crate) moves: Moves,
+    /// The setting of Dymem's paper: --gradients preallocated --workspace grow
+    #[arg(long, conflicts_with_all = ["gradients", "workspace"])]
+    pub(crate) paper: bool,
+    /// Gradients of parameters: as recorded, or allocated before the step and kept
+    #[arg(long, value_name = "RULE", value_parser = choice::<GradientRule>(), default_value = "recorded")]
+    pub(crate) gradients: GradientRule,
+    /// Bandwidth of the host's memory, in 10^9 bytes per second, in which host-optimizer makes its step
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = bandwidth, default_value = "50")]
+    pub(crate) host_gbps: Bytes,
+    /// Order of layers: as recorded, or depth first as Dymem has it, the branches of a fork as recorded or by reference
+    /// count; both are hypothetical
     #[arg(long, value_name = "ORDER", value_parser = choice::<LayerOrder>(), default_value = "trace")]
     pub(crate) order: LayerOrder,
     /// Measured durations, which replace those of the model: a table `op,duration_us`
@@ -134,6 +154,21 @@ choices! {
     LayerOrder {
         Trace => PossibleValue::new("trace").help("As recorded"),
         DepthFirst => PossibleValue::new("dfs").help("Depth first"),
+        ReferenceCount => PossibleValue::new("refcount").help("Depth first, most references first"),
+    }
+}
+
+choices! {
+    Moves {
+        Same => PossibleValue::new("same").help("The same layers for all policies"),
+        Paper => PossibleValue::new("paper").help("Those that the paper of each policy names"),
+    }
+}
+
+choices! {
+    GradientRule {
+        Recorded => PossibleValue::new("recorded").help("As recorded"),
+        Preallocated => PossibleValue::new("preallocated").help("There for the whole step"),
     }
 }
 

@@ -19,7 +19,7 @@ use std::path::Path;
 use xmem::{Estimate, Job};
 use xmem_report::json::{self, OffloadDocument};
 use xmem_report::{csv, text};
-use xmem_studies::offload::{Duplex, Jitter, Placement, SuperNeurons};
+use xmem_studies::offload::{Duplex, GradientRule, Jitter, Placement, SuperNeurons, WorkspaceRule};
 use xmem_studies::offloading::{
     OffloadAnswer, OffloadError, OffloadSettings, PolicyChoice, SmallestCapacity,
 };
@@ -106,8 +106,16 @@ fn settings(args: &OffloadArgs) -> Result<OffloadSettings, CliError> {
             true => SmallestCapacity::Find,
             false => SmallestCapacity::Skip,
         },
-        superneurons: SuperNeurons { tensor_cache: given.tensor_cache, recompute: given.recompute },
-        workspaces: given.workspace,
+        moves: given.moves,
+        superneurons: SuperNeurons {
+            moves: given.moves,
+            tensor_cache: given.tensor_cache,
+            recompute: given.recompute,
+        },
+        budget: given.budget,
+        host_bandwidth: given.host_gbps,
+        workspaces: if given.paper { WorkspaceRule::Grow } else { given.workspace },
+        gradients: if given.paper { GradientRule::Preallocated } else { given.gradients },
         jitter: given.jitter.map(|share| Jitter { share, runs: JITTER_RUNS, seed: 1 }),
         limits: Limits { time: given.time, ..Limits::default() },
     })

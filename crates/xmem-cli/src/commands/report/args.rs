@@ -118,7 +118,8 @@ pub(crate) struct PictureArgs {
     #[arg(long)]
     pub(crate) plan: bool,
     /// Simulate offloading policies on the last iteration, and show the memory of each over time: all, or names of none,
-    /// serial, vdnn-conv, vdnn-all, vdnn-dyn, superneurons, dymem, save-on-cpu
+    /// serial, vdnn-conv, vdnn-all, vdnn-dyn, superneurons, dymem, save-on-cpu, offload-activations, checkpoint,
+    /// host-optimizer
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = policy)]
     pub(crate) offload: Vec<Selection<PolicyChoice>>,
     /// Show the same recordings on this device as well; may be given several times
