@@ -32,6 +32,8 @@ fn main() {
             "-fstack-protector-strong",
             "-Wl,-soname,libxmem-overlay.so",
             "-Wl,-z,defs,-z,relro,-z,now,-z,noexecstack",
+            // Zig is asked for line tables by programs that call it.
+            "-Wl,--strip-debug",
             "-o",
         ])
         .arg(out.join("libxmem-overlay.so"))

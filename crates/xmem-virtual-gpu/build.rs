@@ -65,6 +65,8 @@ fn main() {
             // Addresses of functions are looked up at once, and cannot be changed afterwards.
             "-Wl,-z,relro,-z,now",
             "-Wl,-z,noexecstack",
+            // Zig is asked for line tables by programs that call it.
+            "-Wl,--strip-debug",
             "-o",
         ])
         .arg(out.join("libxmem-vgpu.so"))

@@ -1,13 +1,15 @@
-//! `cargo xtask dist`, `man` and `completions`: the program as it is distributed, and what belongs to it.
+//! `cargo xtask dist`, `wheel`, `man` and `completions`: the program as it is distributed, and what belongs to it.
 
 mod package;
 mod paths;
 mod sbom;
+mod wheel;
 
 use std::path::PathBuf;
 use xmem_task::Error;
 
 pub(crate) use package::run;
+pub(crate) use wheel::run as wheel;
 
 #[cfg(feature = "dist")]
 mod built {

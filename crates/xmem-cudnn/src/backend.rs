@@ -88,7 +88,6 @@ pub(crate) enum PreloadError {
 /// and nothing is left behind.
 #[cfg(target_os = "linux")]
 pub(crate) fn preload_stubs() -> Result<(), PreloadError> {
-    use nix::sys::memfd::{MFdFlags, memfd_create};
     use std::os::fd::AsRawFd as _;
 
     // All stay open until the last is loaded, as the linker knows a library by its path, too.
@@ -96,9 +95,7 @@ pub(crate) fn preload_stubs() -> Result<(), PreloadError> {
     for stub in stubs::all() {
         for name in stub.names {
             let content = content(name, &stub).map_err(PreloadError::Make)?;
-            let file = memfd_create(*name, MFdFlags::MFD_CLOEXEC)
-                .map_err(|error| PreloadError::Write(error.into()))?;
-            let mut file = fs::File::from(file);
+            let mut file = memory_file().map_err(PreloadError::Write)?;
             file.write_all(&content).map_err(PreloadError::Write)?;
             let path = format!("/proc/self/fd/{}", file.as_raw_fd());
             // SAFETY: only this process has the file. It has no initializers and no code; its symbols are
@@ -108,6 +105,20 @@ pub(crate) fn preload_stubs() -> Result<(), PreloadError> {
         }
     }
     Ok(())
+}
+
+/// A file in memory. The function of the C library that makes one came with glibc 2.27, the system call with Linux 3.17.
+#[cfg(target_os = "linux")]
+fn memory_file() -> std::io::Result<fs::File> {
+    use nix::libc::{MFD_CLOEXEC, SYS_memfd_create, syscall};
+    use std::os::fd::{FromRawFd as _, RawFd};
+
+    // SAFETY: the name ends in a zero byte.
+    let file = unsafe { syscall(SYS_memfd_create, c"xmem-stub".as_ptr(), MFD_CLOEXEC) };
+    let file = RawFd::try_from(file).ok().filter(|file| *file >= 0);
+    let file = file.ok_or_else(std::io::Error::last_os_error)?;
+    // SAFETY: the file was opened above, and nothing else has it.
+    Ok(unsafe { fs::File::from_raw_fd(file) })
 }
 
 /// The file of a stub library. Its symbols are absolute addresses of this process, which the dynamic linker

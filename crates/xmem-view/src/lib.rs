@@ -8,18 +8,22 @@ mod clock;
 mod evaluation;
 mod folded;
 mod html;
+mod jsonl;
 mod parquet;
 mod perfetto;
 mod speedscope;
 mod svg;
+mod table;
 
 pub use evaluation::{PageTable, evaluation_figures, evaluation_page};
 pub use folded::folded;
 pub use html::{PageFit, PageRun, PageWhatIf, page};
-pub use parquet::{ParquetTable, parquet};
+pub use jsonl::jsonl;
+pub use parquet::parquet;
 pub use perfetto::perfetto;
 pub use speedscope::speedscope;
 pub use svg::{SvgView, svg};
+pub use table::RunTable;
 
 use xmem::predict::Timeline;
 use xmem::{Answer, Job};

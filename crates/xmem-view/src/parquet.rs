@@ -1,56 +1,23 @@
 //! Tables for data frames: the blocks, moments or segments of a run as a Parquet file.
 //!
-//! Left to others: how a file is made of columns ([`file`]), and how its metadata is written ([`thrift`]).
+//! Left to others: the columns ([`table`](crate::table)), how a file is made of them ([`file`]), and how its metadata is
+//! written ([`thrift`]).
 
 mod file;
 mod thrift;
 
 use crate::Run;
-use crate::clock::Clock;
-use file::{Column, Values};
-use std::collections::BTreeMap;
+use crate::table::{RunTable, columns};
 use xmem::Bytes;
-use xmem::predict::{PathId, TextId, TimelineBlock};
-use xmem::simulator::PoolKind;
-use xmem::types::{Addr, IterationId};
-
-/// A table, and one file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ParquetTable {
-    /// One row for each block.
-    Blocks,
-    /// One row for each allocation and each free: the figures after it.
-    Moments,
-    /// One row for each range of device memory that the allocator obtained.
-    Segments,
-}
-
-impl ParquetTable {
-    /// The name and version of its columns, in the file's metadata (`xmem.schema`).
-    #[must_use]
-    pub const fn schema(self) -> &'static str {
-        match self {
-            Self::Blocks => "xmem.blocks/1",
-            Self::Moments => "xmem.moments/1",
-            Self::Segments => "xmem.segments/1",
-        }
-    }
-}
 
 /// A table of the run as a Parquet file. Sizes are bytes, times nanoseconds since the recording began; moments are row
 /// numbers of the table of moments. The peaks and the device are in the file's metadata, their keys begin with `xmem.`.
 #[must_use]
-pub fn parquet(run: &Run<'_>, table: ParquetTable) -> Vec<u8> {
-    let clock = Clock::new(run);
-    let columns = match table {
-        ParquetTable::Blocks => blocks(run, &clock),
-        ParquetTable::Moments => moments(run, &clock),
-        ParquetTable::Segments => segments(run, &clock),
-    };
-    file::file(&columns, &facts(run, table))
+pub fn parquet(run: &Run<'_>, table: RunTable) -> Vec<u8> {
+    file::file(&columns(run, table), &facts(run, table))
 }
 
-fn facts(run: &Run<'_>, table: ParquetTable) -> Vec<(&'static str, String)> {
+fn facts(run: &Run<'_>, table: RunTable) -> Vec<(&'static str, String)> {
     let (answer, timeline) = (run.answer, run.timeline);
     let peak = &answer.memory.peak;
     let bytes = |bytes: Bytes| bytes.get().to_string();
@@ -70,151 +37,4 @@ fn facts(run: &Run<'_>, table: ParquetTable) -> Vec<(&'static str, String)> {
         facts.push(("xmem.out_of_memory_moment", moment.to_string()));
     }
     facts
-}
-
-fn blocks(run: &Run<'_>, clock: &Clock) -> Vec<Column> {
-    let timeline = run.timeline;
-    let rows = Rows { items: &timeline.blocks };
-    let known = |id: TextId| Some(timeline.text(id)).filter(|text| !text.is_empty());
-    let peak = timeline.peak;
-    vec![
-        rows.integers("block", |block| block.id.index() as i64),
-        rows.integers("requested_bytes", |block| size(block.requested)),
-        rows.integers("size_bytes", |block| size(block.size)),
-        rows.optional("recorded_bytes", |block| block.recorded.map(size)),
-        rows.integers("address", |block| address(block.addr)),
-        rows.optional("segment", |block| block.segment.map(i64::from)),
-        rows.integers("stream", |block| i64::from(block.stream.0)),
-        rows.integers("start", |block| block.start.into()),
-        rows.optional("freed", |block| block.freed.map(i64::from)),
-        rows.optional("end", |block| block.end.map(i64::from)),
-        rows.integers("start_ns", |block| clock.at(block.start).get()),
-        rows.optional("freed_ns", |block| block.freed.map(|at| clock.at(at).get())),
-        rows.truths("at_peak", |block| block.is_allocated_at(peak)),
-        rows.texts("role", |block| Some(block.role.name())),
-        rows.texts("evidence", |block| Some(block.evidence).filter(|text| !text.is_empty())),
-        rows.texts("rule", |block| block.rule),
-        rows.texts("phase", |block| Some(block.phase.name())),
-        rows.optional("iteration", |block| block.iteration.map(number)),
-        rows.texts("op", |block| known(block.op)),
-        rows.texts("module", |block| known(block.module)),
-        rows.texts("line", |block| known(block.line)),
-        op_paths(run, &timeline.blocks),
-    ]
-}
-
-/// The operators and annotations around each allocation, from the outermost in, joined by `;`.
-fn op_paths(run: &Run<'_>, blocks: &[TimelineBlock]) -> Column {
-    let timeline = run.timeline;
-    let mut known: BTreeMap<PathId, u32> = BTreeMap::new();
-    let mut texts = Vec::new();
-    let values = blocks.iter().map(|block| {
-        let path = timeline.path(block.path);
-        (!path.is_empty()).then(|| {
-            *known.entry(block.path).or_insert_with(|| {
-                let names: Vec<&str> = path.iter().map(|&id| timeline.text(id)).collect();
-                texts.push(names.join(";"));
-                texts.len() as u32 - 1
-            })
-        })
-    });
-    let values = values.collect();
-    Column { name: "op_path", values: Values::Texts(values, texts) }
-}
-
-fn moments(run: &Run<'_>, clock: &Clock) -> Vec<Column> {
-    let timeline = run.timeline;
-    let count = timeline.moments.len() as u32;
-    let spans = timeline.phases.iter();
-    let place: Vec<_> =
-        spans.flat_map(|span| span.moments.clone().map(|_| (span.phase, span.iteration))).collect();
-    let all: Vec<(u32, &xmem::predict::TimelineMoment)> =
-        (0..count).zip(&timeline.moments).collect();
-    let rows = Rows { items: &all };
-    let place = |at: u32| place.get(at as usize);
-    vec![
-        rows.integers("moment", |(at, _)| i64::from(*at)),
-        rows.integers("time_ns", |(at, _)| clock.at(*at).get()),
-        rows.integers("allocated_bytes", |(_, moment)| size(moment.allocated)),
-        rows.integers("active_bytes", |(_, moment)| size(moment.active)),
-        rows.integers("requested_bytes", |(_, moment)| size(moment.requested)),
-        rows.integers("reserved_bytes", |(_, moment)| size(moment.reserved)),
-        rows.texts("phase", |(at, _)| place(*at).map(|(phase, _)| phase.name())),
-        rows.optional("iteration", |(at, _)| place(*at)?.1.map(number)),
-        rows.truths("within", |(at, _)| timeline.within.contains(at)),
-    ]
-}
-
-fn segments(run: &Run<'_>, clock: &Clock) -> Vec<Column> {
-    let all: Vec<(i64, &xmem::predict::TimelineSegment)> =
-        (0..).zip(&run.timeline.segments).collect();
-    let rows = Rows { items: &all };
-    vec![
-        rows.integers("segment", |(row, _)| *row),
-        rows.integers("size_bytes", |(_, segment)| size(segment.size)),
-        rows.integers("address", |(_, segment)| address(segment.addr)),
-        rows.integers("stream", |(_, segment)| i64::from(segment.stream.0)),
-        rows.texts("pool", |(_, segment)| {
-            Some(match segment.pool {
-                PoolKind::Small => "small",
-                PoolKind::Large => "large",
-            })
-        }),
-        rows.optional("private_pool", |(_, segment)| {
-            segment.private_pool.map(|pool| pool.index() as i64)
-        }),
-        rows.truths("expandable", |(_, segment)| segment.expandable),
-        rows.integers("start", |(_, segment)| segment.start.into()),
-        rows.optional("end", |(_, segment)| segment.end.map(i64::from)),
-        rows.integers("start_ns", |(_, segment)| clock.at(segment.start).get()),
-        rows.optional("end_ns", |(_, segment)| segment.end.map(|at| clock.at(at).get())),
-    ]
-}
-
-/// The rows of a table, of which each column takes something.
-#[derive(Clone, Copy)]
-struct Rows<'a, T> {
-    items: &'a [T],
-}
-
-impl<'a, T> Rows<'a, T> {
-    fn integers(self, name: &'static str, value: impl Fn(&T) -> i64) -> Column {
-        Column { name, values: Values::Integers(self.items.iter().map(value).collect()) }
-    }
-
-    fn optional(self, name: &'static str, value: impl Fn(&T) -> Option<i64>) -> Column {
-        Column { name, values: Values::OptionalIntegers(self.items.iter().map(value).collect()) }
-    }
-
-    fn truths(self, name: &'static str, value: impl Fn(&T) -> bool) -> Column {
-        Column { name, values: Values::Truths(self.items.iter().map(value).collect()) }
-    }
-
-    fn texts<'t>(self, name: &'static str, value: impl Fn(&'a T) -> Option<&'t str>) -> Column {
-        let mut known: BTreeMap<&str, u32> = BTreeMap::new();
-        let mut texts = Vec::new();
-        let values = self.items.iter().map(|item| {
-            value(item).map(|text| {
-                *known.entry(text).or_insert_with(|| {
-                    texts.push(text.to_owned());
-                    texts.len() as u32 - 1
-                })
-            })
-        });
-        let values = values.collect();
-        Column { name, values: Values::Texts(values, texts) }
-    }
-}
-
-/// Sizes above 2^63 are of damaged files.
-fn size(bytes: Bytes) -> i64 {
-    i64::try_from(bytes.get()).unwrap_or(i64::MAX)
-}
-
-fn address(addr: Addr) -> i64 {
-    i64::try_from(addr.0).unwrap_or(i64::MAX)
-}
-
-fn number(iteration: IterationId) -> i64 {
-    iteration.index() as i64
 }

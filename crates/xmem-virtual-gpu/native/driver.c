@@ -376,7 +376,7 @@ API(int, cuMemExportToShareableHandle)(int *file, struct memory *handle, int typ
   int is_known = is_handle(handle);
   pthread_mutex_unlock(&mutex);
   if (!is_known) return CUDA_INVALID_VALUE;
-  *file = memfd_create("xmem-vgpu-handle", MFD_CLOEXEC);
+  *file = vgpu_memory_file("xmem-vgpu-handle");
   if (*file < 0) return CUDA_OUT_OF_MEMORY;
   if (pwrite(*file, &shared, sizeof shared, 0) == sizeof shared) return CUDA_OK;
   close(*file);

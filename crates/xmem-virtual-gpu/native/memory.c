@@ -8,12 +8,14 @@
 #define _GNU_SOURCE
 #include "vgpu.h"
 #include <errno.h>
+#include <linux/memfd.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 // The driver's page, and the unit of its chunks.
@@ -51,13 +53,16 @@ static size_t device_capacity(void) {
 }
 static size_t capacity(void) { return vgpu_config()->capacity ? vgpu_config()->capacity : device_capacity(); }
 
+// A file in memory. The function of this name came with glibc 2.27.
+int vgpu_memory_file(const char *name) { return (int)syscall(SYS_memfd_create, name, MFD_CLOEXEC); }
+
 static void *map(uintptr_t hint, size_t span, int *is_file) {
   int protection = PROT_READ | PROT_WRITE;
   void *at = mmap((void *)hint, span, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   *is_file = 0;
   if (at != MAP_FAILED) return at;
   // A kernel that counts all private memory (vm.overcommit_memory=2) does not count a shared file.
-  int file = memfd_create("xmem-vgpu", MFD_CLOEXEC);
+  int file = vgpu_memory_file("xmem-vgpu");
   if (file < 0) return MAP_FAILED;
   if (!ftruncate(file, (off_t)span)) at = mmap((void *)hint, span, protection, MAP_SHARED | MAP_NORESERVE, file, 0);
   close(file);

@@ -47,6 +47,8 @@ void vgpu_estimated_size(const char *name);
 
 // ---- memory.c: device memory as address space and accounts ----
 size_t vgpu_free_memory(int device);
+// An open file in memory, or -1.
+int vgpu_memory_file(const char *name);
 // NULL if the memory does not suffice.
 void *vgpu_allocate(int device, size_t size);
 // Zero, or -1 if `address` was not allocated.

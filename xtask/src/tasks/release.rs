@@ -17,6 +17,18 @@ pub(crate) enum Release {
         #[arg(long)]
         out: Option<PathBuf>,
     },
+    /// Build a wheel: the program with its Python package, for pip and uv
+    ///
+    /// It runs on systems with glibc 2.17 or later, or with musl, whatever this machine has. Needs PyPI for maturin and
+    /// Zig, and rustup for targets that are not installed.
+    Wheel {
+        /// Target of rustc, several with commas or repeated [default: x86_64-unknown-linux-gnu]
+        #[arg(long, value_name = "TRIPLE", value_delimiter = ',')]
+        target: Vec<String>,
+        /// Folder to write to [default: wheels in the target folder]
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
     /// Write the man pages
     Man {
         /// Folder to write to [default: man in the target folder]
@@ -35,6 +47,7 @@ impl Release {
     pub(crate) fn run(self) -> Result<(), Error> {
         match self {
             Self::Dist { out } => dist::run(out),
+            Self::Wheel { target, out } => dist::wheel(&target, out),
             Self::Man { out } => dist::man(out),
             Self::Completions { out } => dist::completions(out),
         }

@@ -105,10 +105,18 @@ fn unmatched(subject: &Subject<'_>) -> Tally {
     }
 }
 
-/// The reporter counts from zero when the profiler starts (c10/core/CPUAllocator.cpp,
-/// `ProfiledCPUMemoryReporter`). On a GPU it counts all that is allocated, also before the profiler started.
+/// The key of metadata that tells what the host's reporter had counted before the profiler started, in bytes.
+const TOTAL_BEFORE_KEY: &str = "xmem_total_before";
+
+/// The reporter counts from zero when a process starts its first profiler, and goes on from there with the next one
+/// (c10/core/CPUAllocator.cpp, `ProfiledCPUMemoryReporter`); then metadata tell what it had counted. On a GPU it counts all
+/// that is allocated, also before the profiler started.
 fn totals(subject: &Subject<'_>, integrity: &mut Integrity) {
-    let memory = &subject.program.trace.memory;
+    let trace = subject.program.trace;
+    let told = trace.header.extra.iter().find(|(key, _)| key == TOTAL_BEFORE_KEY);
+    let told = told.and_then(|(_, bytes)| bytes.parse().ok());
+    let start: i64 = told.filter(|_| subject.gpu.is_none()).unwrap_or(0);
+    let memory = &trace.memory;
     let mut running: FxHashMap<i16, i64> = FxHashMap::default();
     let (mut wrong, mut checked, mut first) = (0, 0, None);
     for &row in subject.rows {
@@ -121,7 +129,7 @@ fn totals(subject: &Subject<'_>, integrity: &mut Integrity) {
         if subject.gpu.is_none() && is_of_mapped_file(memory.bytes[r], recorded) {
             continue;
         }
-        let before = running.get(&memory.device_index[r]).copied().unwrap_or(0);
+        let before = running.get(&memory.device_index[r]).copied().unwrap_or(start);
         if subject.gpu.is_none()
             && is_of_shared_memory(memory.bytes[r], recorded)
             && before.saturating_add(memory.bytes[r]) != 0

@@ -76,6 +76,22 @@ fn a_gap_in_the_running_total_is_reported() {
 }
 
 #[test]
+fn the_running_total_of_a_second_profiler_begins_where_metadata_say() {
+    let with = |before: Option<&str>| {
+        let mut r = Recorder::new(Detail::Everything);
+        r.memory(1, 8);
+        r.memory(2, 8);
+        r.trace.memory.total_allocated = vec![108, 116];
+        let before = before.map(|bytes| ("xmem_total_before".to_owned(), bytes.to_owned()));
+        r.trace.header.extra.extend(before);
+        analyze(r.trace).1.get("running-total-differs").map(|note| note.count)
+    };
+    assert_eq!(with(Some("100")), None);
+    assert_eq!(with(Some("92")), Some(1));
+    assert_eq!(with(None), Some(1));
+}
+
+#[test]
 fn devices_are_kept_apart() {
     let mut r = Recorder::new(Detail::Everything);
     for (address, bytes, device, index) in [

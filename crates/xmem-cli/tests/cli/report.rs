@@ -49,6 +49,7 @@ fn formats_of_viewers_are_written_to_files_and_to_standard_output() {
         ("perfetto", &b"\x0a"[..]),
         ("speedscope", b"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\""),
         ("parquet", b"PAR1"),
+        ("jsonl", b"{\"block\":"),
         ("svg", b"<svg xmlns=\"http://www.w3.org/2000/svg\""),
     ] {
         let file = folder.path().join(format);

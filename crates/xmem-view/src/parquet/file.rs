@@ -4,6 +4,7 @@
 //! Parquet's `parquet.thrift` and `Encodings.md`.
 
 use super::thrift::{Record, unsigned};
+use crate::table::{Column, Values};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -28,22 +29,6 @@ const DICTIONARY_PAGE: i32 = 2;
 /// `CompressionCodec.ZSTD`.
 const ZSTD: i32 = 6;
 
-/// A column: its name and its values, one for each row.
-#[derive(Clone, Debug)]
-pub(super) struct Column {
-    pub(super) name: &'static str,
-    pub(super) values: Values,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum Values {
-    Integers(Vec<i64>),
-    OptionalIntegers(Vec<Option<i64>>),
-    Truths(Vec<bool>),
-    /// Numbers of texts.
-    Texts(Vec<Option<u32>>, Vec<String>),
-}
-
 impl Values {
     const fn physical(&self) -> i32 {
         match self {
@@ -55,15 +40,6 @@ impl Values {
 
     const fn is_optional(&self) -> bool {
         matches!(self, Self::OptionalIntegers(_) | Self::Texts(..))
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Integers(values) => values.len(),
-            Self::OptionalIntegers(values) => values.len(),
-            Self::Truths(values) => values.len(),
-            Self::Texts(values, _) => values.len(),
-        }
     }
 }
 

@@ -1,9 +1,9 @@
-//! The tables, read without a library for Parquet.
+//! The tables, read without a library for Parquet, and as JSON lines.
 
 use crate::run::Recorded;
 use crate::thrift::{Record, varint};
 use std::collections::BTreeMap;
-use xmem_view::ParquetTable;
+use xmem_view::RunTable;
 
 /// A table: its columns by name, and the facts of the file.
 #[derive(Debug, Default)]
@@ -135,7 +135,7 @@ fn blocks_at_the_peak_add_up_to_it() {
     for path in ["gpt2_adamw/trace.json.zst", "mlp_adam/trace.json.zst"] {
         let recorded = Recorded::trace(path);
         let run = recorded.run();
-        let table = Table::read(&xmem_view::parquet(&run, ParquetTable::Blocks));
+        let table = Table::read(&xmem_view::parquet(&run, RunTable::Blocks));
         assert_eq!(table.rows as usize, run.timeline.blocks.len(), "{path}");
         assert_eq!(table.facts["xmem.schema"], "xmem.blocks/1");
         let peak = run.answer.memory.peak.allocated.get();
@@ -163,7 +163,7 @@ fn blocks_at_the_peak_add_up_to_it() {
 fn moments_have_the_peaks_and_segments_add_up() {
     let recorded = Recorded::trace("mlp_adam/trace.json.zst");
     let run = recorded.run();
-    let moments = Table::read(&xmem_view::parquet(&run, ParquetTable::Moments));
+    let moments = Table::read(&xmem_view::parquet(&run, RunTable::Moments));
     let highest =
         |name: &str| moments.numbers(name).into_iter().flatten().max().unwrap_or(0) as u64;
     let peak = &run.answer.memory.peak;
@@ -171,7 +171,7 @@ fn moments_have_the_peaks_and_segments_add_up() {
     assert_eq!(highest("requested_bytes"), peak.requested.get());
     assert_eq!(highest("reserved_bytes"), peak.reserved.get());
     assert!(moments.numbers("time_ns").is_sorted());
-    let segments = Table::read(&xmem_view::parquet(&run, ParquetTable::Segments));
+    let segments = Table::read(&xmem_view::parquet(&run, RunTable::Segments));
     assert_eq!(segments.rows as usize, run.timeline.segments.len());
     let ends = segments.numbers("end");
     let held = segments.numbers("size_bytes").into_iter().zip(ends).filter(|row| row.1.is_none());
@@ -182,8 +182,33 @@ fn moments_have_the_peaks_and_segments_add_up() {
 #[test]
 fn a_run_without_memory_is_an_empty_table() {
     let recorded = Recorded::text(r#"{"traceEvents": []}"#);
-    for table in [ParquetTable::Blocks, ParquetTable::Moments, ParquetTable::Segments] {
+    for table in [RunTable::Blocks, RunTable::Moments, RunTable::Segments] {
         let read = Table::read(&xmem_view::parquet(&recorded.run(), table));
         assert_eq!((read.rows, read.facts["xmem.schema"].as_str()), (0, table.schema()));
+    }
+}
+
+#[test]
+fn lines_of_json_have_the_cells_of_parquet() {
+    let recorded = Recorded::trace("mlp_adam/trace.json.zst");
+    let run = recorded.run();
+    for kind in [RunTable::Blocks, RunTable::Moments, RunTable::Segments] {
+        let table = Table::read(&xmem_view::parquet(&run, kind));
+        let text = xmem_view::jsonl(&run, kind);
+        assert_eq!(text.lines().count() as i64, table.rows);
+        for (row, line) in text.lines().enumerate() {
+            let object: serde_json::Map<String, serde_json::Value> =
+                serde_json::from_str(line).expect("an object");
+            assert_eq!(object.len(), table.columns.len());
+            for (name, value) in object {
+                let expected = match &table.columns[&name][row] {
+                    None => serde_json::Value::Null,
+                    Some(Cell::Number(number)) => (*number).into(),
+                    Some(Cell::Truth(truth)) => (*truth).into(),
+                    Some(Cell::Text(text)) => text.as_str().into(),
+                };
+                assert_eq!(value, expected, "{kind:?}: {name} of row {row}");
+            }
+        }
     }
 }

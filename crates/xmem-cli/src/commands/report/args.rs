@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use xmem::predict::BlockKey;
 use xmem::{Bytes, Iterations};
 use xmem_studies::offloading::PolicyChoice;
-use xmem_view::{ParquetTable, SvgView};
+use xmem_view::{RunTable, SvgView};
 
 /// The options that `-h` shows.
 pub(crate) const SHORT_HELP: &[&str] = &[
@@ -105,9 +105,9 @@ pub(crate) struct PictureArgs {
     /// The picture of --format svg
     #[arg(long, value_name = "VIEW", value_parser = choice::<SvgView>(), default_value = "timeline")]
     pub(crate) view: SvgView,
-    /// The table of --format parquet
-    #[arg(long, value_name = "TABLE", value_parser = choice::<ParquetTable>(), default_value = "blocks")]
-    pub(crate) table: ParquetTable,
+    /// The table of --format parquet and jsonl
+    #[arg(long, value_name = "TABLE", value_parser = choice::<RunTable>(), default_value = "blocks")]
+    pub(crate) table: RunTable,
     /// Write to a file, atomically
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
@@ -148,6 +148,8 @@ pub(crate) enum ReportFormat {
     Svg,
     /// Table for data frames (pandas, polars, DuckDB)
     Parquet,
+    /// The same table as JSON, a line a row
+    Jsonl,
 }
 
 choices! {
@@ -170,7 +172,7 @@ choices! {
 }
 
 choices! {
-    ParquetTable {
+    RunTable {
         Blocks => PossibleValue::new("blocks").help("One row for each block"),
         Moments => PossibleValue::new("moments")
             .help("One row for each allocation and each free: the figures after it"),

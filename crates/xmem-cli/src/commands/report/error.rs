@@ -21,8 +21,8 @@ failures! {
         FileToTerminal { format: &'static str, file: &'static str } => Usage,
         #[error("no format of `xmem report` has the ending of `{}`", shown(path))]
         #[diagnostic(help(
-            "use .html, .svg, .folded, .pftrace, .speedscope.json or .parquet (which pandas, polars and DuckDB read), or \
-             name the format: --format html"
+            "use .html, .svg, .folded, .pftrace, .speedscope.json, .parquet (which pandas, polars and DuckDB read) or \
+             .jsonl, or name the format: --format html"
         ))]
         UnknownEnding { path: PathBuf } => Usage,
     }

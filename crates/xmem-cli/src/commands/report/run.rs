@@ -82,6 +82,7 @@ fn format(picture: &PictureArgs) -> Result<ReportFormat, CliError> {
         Some("folded") => ReportFormat::Folded,
         Some("pftrace" | "perfetto-trace") => ReportFormat::Perfetto,
         Some("parquet") => ReportFormat::Parquet,
+        Some("jsonl") => ReportFormat::Jsonl,
         _ if path.to_string_lossy().ends_with(".speedscope.json") => ReportFormat::Speedscope,
         _ => return Err(ReportFailure::UnknownEnding { path: path.to_owned() }.into()),
     })
@@ -100,7 +101,10 @@ fn check_output(format: ReportFormat, picture: &PictureArgs) -> Result<(), CliEr
         ReportFormat::Parquet => {
             Err(ReportFailure::FileToTerminal { format: "Parquet", file: "blocks.parquet" }.into())
         }
-        ReportFormat::Folded | ReportFormat::Speedscope | ReportFormat::Svg => Ok(()),
+        ReportFormat::Folded
+        | ReportFormat::Speedscope
+        | ReportFormat::Svg
+        | ReportFormat::Jsonl => Ok(()),
     }
 }
 
@@ -115,6 +119,10 @@ fn one_run(format: ReportFormat, run: &Run<'_>, picture: &PictureArgs) -> Result
         ReportFormat::Perfetto => file(&xmem_view::perfetto(run), picture),
         ReportFormat::Speedscope => file(&xmem_view::speedscope(run), picture),
         ReportFormat::Parquet => file(&xmem_view::parquet(run, picture.table), picture),
+        ReportFormat::Jsonl => {
+            let text = xmem_view::jsonl(run, picture.table);
+            output::write(text.as_bytes(), picture.output.as_deref())
+        }
         ReportFormat::Svg => {
             let text = xmem_view::svg(run, picture.view, picture.by);
             output::write(text.as_bytes(), picture.output.as_deref())

@@ -1,0 +1,69 @@
+"""Everything public is documented, the examples in the documentation run, and types hold under `mypy --strict`."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Iterator, List
+
+import pytest
+
+import xmem
+from conftest import HAS_TORCH
+
+PACKAGE = Path(xmem.__file__).parent
+MODULES = sorted(
+    "xmem." + module.name for module in pkgutil.iter_modules([str(PACKAGE)]) if module.name != "__main__"
+)
+
+
+def _undocumented(body: List[ast.stmt], place: str) -> Iterator[str]:
+    for at, node in enumerate(body):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+            if ast.get_docstring(node) is None:
+                yield f"{place}.{node.name}"
+            if isinstance(node, ast.ClassDef):
+                yield from _undocumented(node.body, f"{place}.{node.name}")
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and ".Ran" not in place:
+            after = body[at + 1] if at + 1 < len(body) else None
+            is_text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            if node.simple and place.count(".") > 1 and not is_text and not place.split(".")[-1].startswith("_"):
+                yield f"{place}.{node.target.id}"
+
+
+def test_everything_public_is_documented() -> None:
+    missing: List[str] = []
+    for path in sorted(PACKAGE.glob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if ast.get_docstring(tree) is None:
+            missing.append(path.name)
+        missing += _undocumented(tree.body, f"xmem.{path.stem}")
+    assert missing == []
+    assert all(getattr(xmem, name).__doc__ for name in xmem.__all__)
+
+
+@pytest.mark.parametrize("name", ["xmem", *MODULES])
+def test_examples_of_the_documentation_run(name: str) -> None:
+    module = importlib.import_module(name)
+    flags = doctest.ELLIPSIS
+    failed = 0
+    for test in doctest.DocTestFinder(exclude_empty=True).find(module, name):
+        needs_torch = "import torch" in (test.docstring or "") or "xmem.record(" in (test.docstring or "")
+        if test.examples and (HAS_TORCH or not needs_torch):
+            failed += doctest.DocTestRunner(optionflags=flags).run(test).failed
+    assert failed == 0
+
+
+def test_types_hold_under_strict_mypy() -> None:
+    pytest.importorskip("mypy")
+    project = Path(__file__).parents[1]
+    paths = ["python/xmem", "tests"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--no-incremental", *paths], cwd=project, stdout=subprocess.PIPE, check=False
+    )
+    assert done.returncode == 0, done.stdout.decode()
