@@ -33,6 +33,8 @@ fn main() {
             "-fvisibility=hidden",
             "-fstack-protector-strong",
             "-Wl,-soname,libxmem-planned.so",
+            // Debug information of the machine that builds it names its folders.
+            "-Wl,--strip-debug",
             "-Wl,-z,defs,-z,relro,-z,now,-z,noexecstack",
             "-o",
         ])

@@ -156,5 +156,5 @@ fn the_settings_of_the_allocator_that_the_user_has_are_kept() {
 fn a_command_without_measures_and_without_a_virtual_gpu_is_not_run() {
     let ran = xmem(["run", "--", "python3", "-c", "print(1)"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
-    assert!(flat(&ran).contains("neither a measure nor a virtual GPU"), "{}", ran.stderr);
+    assert!(flat(&ran).contains("no measure, plan or virtual GPU was named"), "{}", ran.stderr);
 }
