@@ -16,7 +16,7 @@ pub(crate) enum Judges {
     Answers(Answers),
     /// Plan an iteration of every recorded trace: the table of docs/planning.md
     Plans(Plans),
-    /// Simulate offloading on the networks of the papers and on today's jobs: the tables of docs/offload.md
+    /// Simulate offloading on recorded networks: the tables of docs/offload.md
     Offload(Offload),
     /// Damage traces and make up hostile inputs, and judge what xmem says about each
     Attack(Attack),
