@@ -1,6 +1,6 @@
 //! What a job did in two iterations, as the library writes it (`native/observed.c`, `observed_write`).
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use thiserror::Error;
 use xmem_types::{BlockId, Bytes, Request, RequestKind, StreamId};
 
@@ -25,7 +25,7 @@ impl Observed {
     /// If a line is none of `a ADDRESS BYTES`, `f ADDRESS` and `mark`.
     pub fn read(text: &str) -> Result<Self, ObservedError> {
         let mut observed = Self { requests: Vec::new(), starts: vec![0] };
-        let mut live: HashMap<&str, BlockId> = HashMap::new();
+        let mut live: BTreeMap<&str, BlockId> = BTreeMap::new();
         let mut blocks = 0;
         for (number, line) in text.lines().enumerate() {
             let damaged = || ObservedError(number + 1);
