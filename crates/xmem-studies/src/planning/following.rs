@@ -41,7 +41,7 @@ pub struct FollowedAnswer {
     pub total: FollowedRequests,
     /// The parts, in order: what precedes the first iteration's end, and each later iteration; of a list, all of it.
     pub runs: Vec<FollowedRequests>,
-    /// Plans that were made on the way, after [`MISSES`] requests that the plan did not have.
+    /// Plans that were made on the way, after 64 requests that the plan did not have.
     pub replans: usize,
     /// The most memory of the plan and of the allocator together.
     pub peak: Bytes,
