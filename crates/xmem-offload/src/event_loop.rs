@@ -387,7 +387,7 @@ impl<'g, 'm> Simulation<'g, 'm> {
         }
     }
 
-    /// Allocates memory for a block; waits for releases where there is none.
+    /// Allocates memory for a block. If no memory is free, it waits for releases.
     fn allocate(&mut self, id: StepId, block: BlockId) -> Result<PieceId, OutOfMemory> {
         let size = self.graph.block(block).size;
         let piece = PieceId(u32::try_from(self.run.pieces.len()).expect("fewer than 2^32 pieces"));
@@ -412,7 +412,7 @@ impl<'g, 'm> Simulation<'g, 'm> {
         Ok(piece)
     }
 
-    /// Waits for the next release; false if there is none.
+    /// Waits for the next release. Returns false if no release is pending.
     fn wait_for_release(&mut self, id: StepId) -> bool {
         if self.pending.is_empty() && !self.make_room(id) {
             return false;

@@ -106,7 +106,7 @@ pub trait Space: fmt::Debug {
     /// The memory in use: with holes, up to the highest piece.
     fn used(&self) -> Bytes;
 
-    /// The part of the memory in use that is in the space that is reserved ahead: all of it, if there is no other.
+    /// The bytes in use within the space that was reserved ahead; without such a space, all bytes in use.
     fn main_used(&self) -> Bytes {
         self.used()
     }

@@ -63,7 +63,7 @@ impl PolicyRules for Checkpoint {
     }
 }
 
-/// The most bytes that wait with these rules, of which the link is no part.
+/// The most bytes that wait with these rules; nothing is copied, so any link gives the same.
 fn most_waiting(graph: &Graph, rules: &Rules) -> Bytes {
     let link = Link { bandwidth: Bytes(1), latency: Nanos::ZERO, duplex: Duplex::Half };
     let run = run(graph, rules.clone(), &link, Memory::Unlimited);
