@@ -1,47 +1,19 @@
 //! Compiles the preloaded library, for Linux with glibc; elsewhere there is nothing to compile.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "a build script reads what cargo tells it through the environment"
-)]
 
-use std::env;
-use std::path::PathBuf;
-
-const SOURCES: [&str; 10] = [
-    "changes", "copies", "listings", "names", "opens", "paths", "programs", "reads", "twins",
-    "walk",
-];
+use xmem_native_build::Library;
 
 fn main() {
-    println!("cargo::rerun-if-changed=native");
-    println!("cargo::rustc-check-cfg=cfg(preload)");
-    let of = |name: &str| env::var(format!("CARGO_CFG_TARGET_{name}")).unwrap_or_default();
-    let is_known = matches!(of("ARCH").as_str(), "x86_64" | "aarch64");
-    if !is_known || (of("OS").as_str(), of("ENV").as_str()) != ("linux", "gnu") {
-        return;
+    Library {
+        name: "libxmem-overlay.so",
+        cfg: "preload",
+        machines: &["x86_64", "aarch64"],
+        sources: &[
+            "changes", "copies", "listings", "names", "opens", "paths", "programs", "reads",
+            "twins", "walk",
+        ],
+        flags: &["-fstack-protector-strong"],
+        flags_if_known: &[],
+        links: &["-ldl"],
     }
-    println!("cargo::rustc-cfg=preload");
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    let mut build = cc::Build::new();
-    build.opt_level(2).debug(false).pic(true).std("gnu11").warnings(true).extra_warnings(true);
-    let mut command = build.get_compiler().to_command();
-    command
-        .args([
-            "-shared",
-            "-fvisibility=hidden",
-            "-fstack-protector-strong",
-            "-Wl,-soname,libxmem-overlay.so",
-            "-Wl,-z,defs,-z,relro,-z,now,-z,noexecstack",
-            // Zig is asked for line tables by programs that call it.
-            "-Wl,--strip-debug",
-            "-o",
-        ])
-        .arg(out.join("libxmem-overlay.so"))
-        .args(SOURCES.map(|source| format!("native/{source}.c")))
-        .arg("-ldl");
-    let status = command.status();
-    assert!(
-        status.is_ok_and(|status| status.success()),
-        "cannot compile the preloaded library of xmem-overlay: a C compiler is needed: {command:?}"
-    );
+    .compile();
 }
