@@ -105,6 +105,7 @@ static bool back(struct arena *arena, size_t page) {
     // Zero is no handle here.
     arena->pages[page] = handle + 1;
     mapped += PAGE;
+    memory_note_peak();
     return true;
 }
 
@@ -113,7 +114,6 @@ void *arena_place(int number, uint64_t offset, uint64_t size) {
     for (size_t page = offset / PAGE; page <= (offset + size - 1) / PAGE; page++)
         if (!back(arena, page))
             return NULL;
-    memory_note_peak();
     if (!xmem_grow(&arena->live, &arena->live_capacity, arena->live_count + 1, sizeof *arena->live))
         return NULL;
     size_t at = first_behind(arena, offset);

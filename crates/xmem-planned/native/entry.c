@@ -11,9 +11,6 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-extern double memory_fraction[MAX_DEVICES];
-extern uint64_t memory_total[MAX_DEVICES];
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_found, is_debug;
 // The device and the stream that the plan is for: those of the first request of PyTorch.

@@ -104,6 +104,9 @@ struct counters {
     uint64_t retries, failures;
 };
 extern struct counters counters;
+// The share of a device that the process may have, and the bytes of the device; 0: no limit.
+extern double memory_fraction[MAX_DEVICES];
+extern uint64_t memory_total[MAX_DEVICES];
 bool memory_fits(int device, uint64_t more);
 void memory_note_peak(void);
 uint64_t memory_reserved(void);

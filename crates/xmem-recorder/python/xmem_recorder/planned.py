@@ -9,10 +9,10 @@ import atexit
 import ctypes
 import json
 import os
-import weakref
 
 from . import session
 from .patching import replace, wrap_steps
+from .recording import steps
 
 LIBRARY = "libxmem-planned.so"
 # Requests outside the plan after which another plan is asked for, and how often.
@@ -55,9 +55,6 @@ class _Planned:
         self.taken = 0
         # The marks since the present plan.
         self.marks = 0
-        # Weak references to the optimizers, the steps of each by its id, and the iterations that they are.
-        self.optimizers = []
-        self.steps = {}
         self.iterations = 0
 
 
@@ -99,10 +96,7 @@ def _open(name, debug):
 
 def _made(original):
     def patch(self):
-        if not any(known() is self for known in _planned.optimizers):
-            _planned.optimizers.append(weakref.ref(self))
-            # One that no longer exists may have had the same id.
-            _planned.steps.pop(id(self), None)
+        steps.add_optimizer(_torch, self)
         return original(self)
 
     return patch
@@ -111,7 +105,7 @@ def _made(original):
 def _stepping(step):
     def stepping(self, *args, **kwargs):
         result = step(self, *args, **kwargs)
-        _planned.steps[id(self)] = _planned.steps.get(id(self), 0) + 1
+        steps.add(self)
         iterations = _iterations()
         if iterations > _planned.iterations:
             _planned.iterations = iterations
@@ -123,11 +117,10 @@ def _stepping(step):
 
 def _iterations():
     """The iterations up to now: each ends with a step of each optimizer, but for those that seem to make none."""
-    optimizers = [known() for known in _planned.optimizers]
-    counts = [_planned.steps.get(id(optimizer), 0) for optimizer in optimizers if optimizer is not None]
-    if max(counts, default=0) >= MAX_STEP_RATIO:
+    counts = steps.counts()
+    if max(counts) >= MAX_STEP_RATIO:
         counts = [count for count in counts if count]
-    return min(counts, default=0)
+    return min(counts)
 
 
 def _mark():
