@@ -22,7 +22,7 @@ pub use breakdown::{Breakdown, BreakdownShare, DnnMemCategory, JobPeaks};
 pub use following::{FollowInput, FollowedAnswer, FollowedRequests};
 pub use fragmentation::{FragmentationSeries, PeakRequest};
 pub use interruption::{InterruptedRun, Interruption, ParseInterruptionError};
-pub use job_plan::{Arena, JobPlace, JobPlan, JobRequest};
+pub use job_plan::{Arena, JobPlace, JobPlan, JobRequest, RecordedJob};
 pub use lists::PlanListError;
 
 use thiserror::Error;

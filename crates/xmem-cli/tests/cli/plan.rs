@@ -449,6 +449,21 @@ fn what_is_no_plan_is_not_followed() {
     }
 }
 
+/// A plan that is followed was made from a second reading of the input, and standard input was empty then.
+#[test]
+fn standard_input_is_read_once() {
+    let folder = Folder::new();
+    let hints = folder.path("hints.json");
+    for input in [operations(), std::fs::read(trace("mlp_adam")).expect("a trace")] {
+        let args = ["plan", "-", "--planner", "bestfit", "--export-hints", &hints, "-q"];
+        let ran = xmem_with_input(args, &input);
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+        let followed = ["simulate", "-", "--plan", &hints, "--format", "json"];
+        let document = run_document(&xmem_with_input(followed, &input));
+        assert_eq!(document["unknown"], 0, "{document}");
+    }
+}
+
 /// Editors and spreadsheets write a byte order mark before text in UTF-8.
 #[test]
 fn a_byte_order_mark_does_not_hide_what_a_text_is() {

@@ -94,6 +94,12 @@ pub(super) fn typical(
     requests: usize,
 ) -> Option<(IterationId, Range<usize>)> {
     let windows = windows(lives, starts, requests);
+    let iteration = typical_of(lives, &windows)?;
+    Some((iteration, windows[iteration.index()].clone()))
+}
+
+/// The same of these windows.
+pub(super) fn typical_of(lives: &[Life], windows: &[Range<usize>]) -> Option<IterationId> {
     // The first iteration makes the optimizer's state and chooses algorithms.
     let from = usize::from(windows.len() > 1);
     let load = |window: &Range<usize>| {
@@ -107,8 +113,7 @@ pub(super) fn typical(
         .skip(from)
         .map(|(iteration, window)| (load(window), iteration))
         .reduce(|best, next| if next.0 > best.0 { next } else { best });
-    let (_, iteration) = typical?;
-    Some((IterationId::new(iteration), windows[iteration].clone()))
+    typical.map(|(_, iteration)| IterationId::new(iteration))
 }
 
 /// The requests of each iteration that another one follows; of the only iteration if there is one.

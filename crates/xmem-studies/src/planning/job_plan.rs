@@ -5,10 +5,11 @@ mod places;
 mod recorded;
 
 use self::places::Places;
-use self::recorded::{Known, Recorded, Sizes};
+pub use self::recorded::RecordedJob;
+use self::recorded::{Known, Sizes};
 use super::interruption::{Interruption, Parts};
 use super::iteration::Life;
-use super::{BlockFacts, PlanBlocks, PlanningError};
+use super::{PlanBlocks, PlanningError};
 use std::collections::BTreeMap;
 use xmem_planner::{Limits, Plan, Planner};
 use xmem_predict::Prediction;
@@ -74,19 +75,7 @@ impl JobPlan {
         interruptions: &[Interruption],
         limits: &Limits,
     ) -> Result<Self, PlanningError> {
-        let known = |life: &Life| {
-            let facts = BlockFacts::of(life, prediction);
-            Known {
-                module: prediction.place(life.block).module,
-                is_left_out: interruptions.iter().any(|by| by.names(&facts)),
-                operator: facts.op,
-            }
-        };
-        let starts = prediction.iteration_starts();
-        let rest = prediction.schedule().rest_start(prediction.profile());
-        let recorded = Recorded::new(prediction.requests(), starts, rest, known);
-        let plan = Self::new(&recorded, planner, limits)?;
-        Ok(Self { interruptions: interruptions.to_vec(), ..plan })
+        Self::of_job(&RecordedJob::of_prediction(prediction, interruptions), planner, limits)
     }
 
     /// A plan for a job by two of its iterations, whose first requests are `starts`, without a warm-up. It is good for the
@@ -101,8 +90,8 @@ impl JobPlan {
         limits: &Limits,
     ) -> Result<Self, PlanningError> {
         let known = |_: &Life| Known { module: None, operator: String::new(), is_left_out: false };
-        let recorded = Recorded::new(requests, starts, None, known).and_sizes_of(earlier);
-        let plan = Self::new(&recorded, earlier.planner, limits)?;
+        let recorded = RecordedJob::new(requests, starts, None, known).and_sizes_of(earlier);
+        let plan = Self::of_job(&recorded, earlier.planner, limits)?;
         Ok(Self { warm_up: Vec::new(), ..plan })
     }
 
@@ -144,8 +133,11 @@ impl JobPlan {
     }
 
     /// A plan of the iterations that `recorded` has, each form of them once, and of what precedes them.
-    fn new(
-        recorded: &Recorded<'_>,
+    ///
+    /// # Errors
+    /// If there is no iteration, or the planner gives no plan.
+    pub fn of_job(
+        recorded: &RecordedJob,
         planner: Planner,
         limits: &Limits,
     ) -> Result<Self, PlanningError> {
@@ -164,7 +156,8 @@ impl JobPlan {
         let first = recorded.first();
         let sizes = Sizes::default();
         let warm_up = recorded.requests(&first, &sizes, &placed);
-        Ok(Self { planner, interruptions: Vec::new(), warm_up, iteration })
+        let interruptions = recorded.interruptions().to_vec();
+        Ok(Self { planner, interruptions, warm_up, iteration })
     }
 
     /// The memory that an arena needs.

@@ -14,16 +14,17 @@ use crate::{allocator, device};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use xmem::predict::{Finding, SimulationSettings};
-use xmem::{Estimate, Job};
+use xmem::{Estimate, Job, PredictedJob};
 use xmem_report::json::HintsScope;
-use xmem_studies::planner::{Limits, Planner};
 use xmem_studies::planning::{
-    FollowInput, Interruption, JobPlan, PlanBlocks, PlanListError, PlanScope, PlanningError,
+    FollowInput, Interruption, PlanBlocks, PlanListError, PlanScope, PlanningError, RecordedJob,
 };
 
 /// The blocks of an input.
 pub(super) struct Loaded {
     pub(super) blocks: PlanBlocks,
+    /// The requests of a recorded job, if they were asked for.
+    pub(super) recorded: Option<RecordedJob>,
     pub(super) notes: Vec<Finding>,
     /// True if the events of a recording contradict each other.
     pub(super) is_damaged: bool,
@@ -44,21 +45,51 @@ pub(crate) struct Source<'a> {
     pub(crate) reading: &'a ReadingArgs,
 }
 
-/// Reads the blocks of the input.
+/// What an input has, read once: standard input cannot be read again.
+enum Content {
+    Recording(Job),
+    /// A list of operations, or a table of blocks.
+    List(Loaded),
+}
+
+/// Reads an input.
+fn read(source: &Source<'_>, threads: NonZeroUsize, global: &Global) -> Result<Content, CliError> {
+    let (path, max) = (source.path, source.reading.max_input);
+    let (bytes, head) = input::beginning(path, Kind::Blocks, max)?;
+    let text = |bytes| input::text(bytes, path, Kind::Blocks, max);
+    Ok(match Form::of(&head) {
+        Form::Operations => Content::List(operations(source, &text(bytes)?)?),
+        Form::Table => Content::List(table(source, &text(bytes)?)?),
+        Form::Recording => Content::Recording(job(source, bytes.as_deref(), threads, global)?),
+    })
+}
+
+/// Reads the blocks of the input, and the requests of a recorded job, if others are to follow its plan without what `followed`
+/// names.
 pub(super) fn load(
     source: &Source<'_>,
     scope: PlanScope,
+    followed: Option<&[Interruption]>,
     threads: NonZeroUsize,
     global: &Global,
 ) -> Result<Loaded, CliError> {
-    let (path, max) = (source.path, source.reading.max_input);
-    let (bytes, head) = input::beginning(path, Kind::Blocks, max)?;
-    let text = || input::text(bytes.clone(), path, Kind::Blocks, max);
-    match Content::of(&head) {
-        Content::Operations => operations(source, &text()?),
-        Content::Table => table(source, &text()?),
-        Content::Recording => recording(source, scope, bytes.as_deref(), threads, global),
-    }
+    let job = match read(source, threads, global)? {
+        Content::List(loaded) => return Ok(loaded),
+        Content::Recording(job) => job,
+    };
+    let estimate = estimate(source)?;
+    let predicted = predict(source, &estimate, &job)?;
+    let prediction = predicted.prediction();
+    let blocks = PlanBlocks::of_prediction(prediction, scope);
+    let blocks = blocks.map_err(|error| cannot_plan(source, error))?;
+    let lowering = prediction.diagnostics().iter().map(Finding::anywhere);
+    let followed = followed.filter(|_| scope == PlanScope::Iteration);
+    Ok(Loaded {
+        blocks,
+        recorded: followed.map(|by| RecordedJob::of_prediction(prediction, by)),
+        notes: job.findings().into_iter().chain(lowering).collect(),
+        is_damaged: is_damaged(&job),
+    })
 }
 
 /// Reads the requests of an input that follows a plan: those of a recording, or of a list in one run.
@@ -68,51 +99,44 @@ pub(super) fn follow_input(
     threads: NonZeroUsize,
     global: &Global,
 ) -> Result<Followers, CliError> {
-    if let (HintsScope::Iteration, Some(recorded)) = (scope, recorded(source, threads, global)?) {
-        let estimate = estimate(source)?;
-        let predicted = estimate.predict(&recorded);
-        let predicted =
-            predicted.map_err(|error| estimate::failure(&input::name(source.path), error))?;
-        let input = FollowInput::of_prediction(predicted.prediction());
-        return Ok(Followers { input, is_damaged: is_damaged(&recorded) });
-    }
-    let Loaded { blocks, is_damaged, .. } = load(source, PlanScope::All, threads, global)?;
-    Ok(Followers { input: FollowInput::of_blocks(&blocks), is_damaged })
-}
-
-/// Plans a recorded job, from its beginning and iteration by iteration; none of a list.
-pub(crate) fn job_plan(
-    source: &Source<'_>,
-    scope: PlanScope,
-    (planner, interruptions, limits): (Planner, &[Interruption], &Limits),
-    threads: NonZeroUsize,
-    global: &Global,
-) -> Result<Option<JobPlan>, CliError> {
-    let job = match scope {
-        PlanScope::Iteration => recorded(source, threads, global)?,
-        PlanScope::All => None,
+    let job = match read(source, threads, global)? {
+        Content::List(Loaded { blocks, is_damaged, .. }) => {
+            return Ok(Followers { input: FollowInput::of_blocks(&blocks), is_damaged });
+        }
+        Content::Recording(job) => job,
     };
-    let Some(job) = job else { return Ok(None) };
     let estimate = estimate(source)?;
-    let predicted = estimate.predict(&job);
-    let predicted =
-        predicted.map_err(|error| estimate::failure(&input::name(source.path), error))?;
-    let plan = JobPlan::of_prediction(predicted.prediction(), planner, interruptions, limits);
-    Ok(Some(plan.map_err(|error| cannot_plan(source, error))?))
+    let predicted = predict(source, &estimate, &job)?;
+    let prediction = predicted.prediction();
+    let input = match scope {
+        HintsScope::Iteration => FollowInput::of_prediction(prediction),
+        HintsScope::All => {
+            let blocks = PlanBlocks::of_prediction(prediction, PlanScope::All);
+            FollowInput::of_blocks(&blocks.map_err(|error| cannot_plan(source, error))?)
+        }
+    };
+    Ok(Followers { input, is_damaged: is_damaged(&job) })
 }
 
-/// The job of a recording; none of a list.
-fn recorded(
+/// Reads the requests of a recorded job, whose plan is to be followed; none of a list.
+pub(crate) fn recorded_job(
     source: &Source<'_>,
     threads: NonZeroUsize,
     global: &Global,
-) -> Result<Option<Job>, CliError> {
-    let max = source.reading.max_input;
-    let (bytes, head) = input::beginning(source.path, Kind::Blocks, max)?;
-    match Content::of(&head) {
-        Content::Operations | Content::Table => Ok(None),
-        Content::Recording => job(source, bytes.as_deref(), threads, global).map(Some),
-    }
+) -> Result<Option<RecordedJob>, CliError> {
+    let Content::Recording(job) = read(source, threads, global)? else { return Ok(None) };
+    let estimate = estimate(source)?;
+    let predicted = predict(source, &estimate, &job)?;
+    Ok(Some(RecordedJob::of_prediction(predicted.prediction(), &[])))
+}
+
+fn predict<'j>(
+    source: &Source<'_>,
+    estimate: &Estimate,
+    job: &'j Job,
+) -> Result<PredictedJob<'j>, CliError> {
+    let predicted = estimate.predict(job);
+    Ok(predicted.map_err(|error| estimate::failure(&input::name(source.path), error))?)
 }
 
 fn cannot_plan(source: &Source<'_>, error: PlanningError) -> PlanFailure {
@@ -121,7 +145,7 @@ fn cannot_plan(source: &Source<'_>, error: PlanningError) -> PlanFailure {
 
 /// The kinds of inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Content {
+enum Form {
     /// A trace or a memory snapshot.
     Recording,
     /// A list of operations.
@@ -130,7 +154,7 @@ enum Content {
     Table,
 }
 
-impl Content {
+impl Form {
     /// By the first bytes. What is none of these is taken for a trace, whose reader says what is wrong with it.
     fn of(head: &[u8]) -> Self {
         // A byte order mark does not say what follows it.
@@ -161,32 +185,15 @@ fn operations(from: &Source<'_>, text: &[u8]) -> Result<Loaded, CliError> {
         }
     })?;
     let notes = list.notes.iter().map(Finding::anywhere).collect();
-    Ok(Loaded { blocks, notes, is_damaged: false })
+    Ok(Loaded { blocks, recorded: None, notes, is_damaged: false })
 }
 
 fn table(from: &Source<'_>, text: &[u8]) -> Result<Loaded, CliError> {
     let name = input::display_name(from.path);
     let table = xmem_studies::planner::read_csv(text)
         .map_err(|source| PlanFailure::BlockTable { input: name, source })?;
-    Ok(Loaded { blocks: PlanBlocks::of_table(table), notes: Vec::new(), is_damaged: false })
-}
-
-fn recording(
-    source: &Source<'_>,
-    scope: PlanScope,
-    bytes: Option<&[u8]>,
-    threads: NonZeroUsize,
-    global: &Global,
-) -> Result<Loaded, CliError> {
-    let name = input::name(source.path);
-    let estimate = estimate(source)?;
-    let job = job(source, bytes, threads, global)?;
-    let predicted = estimate.predict(&job).map_err(|error| estimate::failure(&name, error))?;
-    let blocks = PlanBlocks::of_prediction(predicted.prediction(), scope);
-    let blocks = blocks.map_err(|error| cannot_plan(source, error))?;
-    let lowering = predicted.prediction().diagnostics().iter().map(Finding::anywhere);
-    let notes = job.findings().into_iter().chain(lowering).collect();
-    Ok(Loaded { blocks, notes, is_damaged: is_damaged(&job) })
+    let blocks = PlanBlocks::of_table(table);
+    Ok(Loaded { blocks, recorded: None, notes: Vec::new(), is_damaged: false })
 }
 
 fn job(
@@ -218,18 +225,18 @@ mod tests {
     #[test]
     fn an_input_is_recognized_by_its_content() {
         for (head, content) in [
-            ("{\"schemaVersion\": 1, \"traceEvents\": [{\"ph\": \"X\"", Content::Recording),
-            (" [{\"ph\": \"X\", \"name\": \"op\"}]", Content::Recording),
-            ("[{\"op\":\"alloc\",\"id\":1,\"size\":4}]", Content::Operations),
-            ("{\"conf\": \"\", \"ops\": []}", Content::Operations),
-            ("{\"operations\": []}", Content::Recording),
-            ("id,lower,upper,size\n1,0,2,4\n", Content::Table),
-            ("id,size\n", Content::Table),
-            ("\u{80}", Content::Recording),
-            ("", Content::Recording),
-            ("not a list", Content::Recording),
+            ("{\"schemaVersion\": 1, \"traceEvents\": [{\"ph\": \"X\"", Form::Recording),
+            (" [{\"ph\": \"X\", \"name\": \"op\"}]", Form::Recording),
+            ("[{\"op\":\"alloc\",\"id\":1,\"size\":4}]", Form::Operations),
+            ("{\"conf\": \"\", \"ops\": []}", Form::Operations),
+            ("{\"operations\": []}", Form::Recording),
+            ("id,lower,upper,size\n1,0,2,4\n", Form::Table),
+            ("id,size\n", Form::Table),
+            ("\u{80}", Form::Recording),
+            ("", Form::Recording),
+            ("not a list", Form::Recording),
         ] {
-            assert_eq!(Content::of(head.as_bytes()), content, "{head}");
+            assert_eq!(Form::of(head.as_bytes()), content, "{head}");
         }
     }
 }

@@ -12,27 +12,22 @@ use std::path::Path;
 use xmem_report::json::{self, HintsDocument, HintsScope, PlanRunDocument};
 use xmem_report::text;
 use xmem_studies::planner::Limits;
-use xmem_studies::planning::{JobPlan, PlanAnswer, PlanBlocks, PlanScope};
+use xmem_studies::planning::{JobPlan, PlanAnswer, PlanBlocks, PlanScope, RecordedJob};
 
-/// The best plan as one to be followed; `all` are the blocks with those that are left out.
+/// The best plan as one to be followed. It is of a recorded job, or of `all`, the blocks with those that are left out.
 pub(super) fn job_plan(
     args: &PlanArgs,
     planned: &PlanAnswer,
-    all: &PlanBlocks,
+    (recorded, all): (Option<&RecordedJob>, &PlanBlocks),
     limits: &Limits,
-    global: &Global,
 ) -> Result<JobPlan, CliError> {
     let best = planned.best().ok_or(PlanFailure::NoPlan)?;
-    let by = &args.planning.interrupt;
-    let source = source(args, &args.input);
-    let of_job = pool::run(args.reading.threads, |threads| {
-        blocks::job_plan(&source, args.planning.scope, (best.planner, by, limits), threads, global)
-    })?;
-    Ok(of_job.unwrap_or_else(|| JobPlan::of_list(all, &best.plan, best.planner, by)))
-}
-
-fn source<'a>(args: &'a PlanArgs, path: &'a Path) -> Source<'a> {
-    Source { path, device: &args.device, estimate: &args.estimate, reading: &args.reading }
+    let Some(job) = recorded else {
+        return Ok(JobPlan::of_list(all, &best.plan, best.planner, &args.planning.interrupt));
+    };
+    let input = || input::display_name(&args.input);
+    JobPlan::of_job(job, best.planner, limits)
+        .map_err(|source| PlanFailure::Planning { input: input(), source }.into())
 }
 
 const fn scope(scope: PlanScope) -> HintsScope {
@@ -63,7 +58,12 @@ pub(super) fn against(
         PlanFormat::Text | PlanFormat::Csv => FollowFormat::Text,
     };
     let answer = FollowOutput { format, output: args.answer.output.as_deref(), global };
-    let source = source(args, other);
+    let source = Source {
+        path: other,
+        device: &args.device,
+        estimate: &args.estimate,
+        reading: &args.reading,
+    };
     follow(plan, &name, &source, scope(args.planning.scope), limits, &answer)
 }
 

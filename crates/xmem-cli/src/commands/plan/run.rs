@@ -40,8 +40,12 @@ pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
         reading: &args.reading,
     };
     let scope = args.planning.scope;
-    let Loaded { blocks, notes, is_damaged } =
-        pool::run(args.reading.threads, |threads| blocks::load(&source, scope, threads, global))?;
+    let is_followed = answer.export_hints.is_some() || answer.against.is_some();
+    let followed = is_followed.then_some(&args.planning.interrupt[..]);
+    let Loaded { blocks, recorded, notes, is_damaged } =
+        pool::run(args.reading.threads, |threads| {
+            blocks::load(&source, scope, followed, threads, global)
+        })?;
     if blocks.list.is_empty() {
         return Err(PlanFailure::NothingToPlan { input: input::display_name(&args.input) }.into());
     }
@@ -52,7 +56,6 @@ pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
     {
         return Err(PlanFailure::TicksOfAJob.into());
     }
-    let is_followed = answer.export_hints.is_some() || answer.against.is_some();
     let all = is_followed.then(|| blocks.clone());
     let planned = pool::run(args.reading.threads, |_| settings(args).compare(blocks));
     if planned.blocks.list.is_empty() {
@@ -77,7 +80,7 @@ pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
     }
     if let Some(all) = &all {
         let limits = settings(args).limits;
-        let plan = follow::job_plan(args, &planned, all, &limits, global)?;
+        let plan = follow::job_plan(args, &planned, (recorded.as_ref(), all), &limits)?;
         if let Some(path) = &answer.export_hints {
             follow::export(args, &plan, path)?;
         }

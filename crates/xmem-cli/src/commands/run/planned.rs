@@ -26,7 +26,7 @@ use xmem_planned::{Counters, FollowedPlan, FollowedRequest, Observed};
 use xmem_recorder::{Capacity, PlanFolder, Progress, Purpose, Request, Stacks};
 use xmem_report::json::{self, PlanRunDocument, PlanRunFigures, read_hints};
 use xmem_studies::planner::{Limits, Planner};
-use xmem_studies::planning::{Arena, FollowedRequests, JobPlan, JobRequest, PlanScope};
+use xmem_studies::planning::{Arena, FollowedRequests, JobPlan, JobRequest};
 use xmem_tempfiles::{PrivateFolder, write_private};
 
 /// What a plan has at its beginning.
@@ -91,7 +91,7 @@ impl Followed {
     ) -> Result<(), CliError> {
         self.ends.store(true, Ordering::Relaxed);
         if let Some(planner) = self.planner.take() {
-            // It only panics with a bug of a planner; the job has run all the same.
+            // A planner that panics has a bug, but the job has run to its end.
             let _ = planner.join();
         }
         let Some(counters) = counters(self.folder.path()) else {
@@ -200,12 +200,12 @@ fn record(trace: &Path, request: &Request, global: &Global) -> Result<(), CliErr
 
 /// Reads a plan, or plans a recording.
 fn read(path: &Path, args: &RunArgs, global: &Global) -> Result<JobPlan, CliError> {
-    let (_, head) = input::beginning(path, Kind::Operations, None)?;
+    let (bytes, head) = input::beginning(path, Kind::Operations, None)?;
     let is_plan = head.windows(SCHEMA.len()).any(|window| window == SCHEMA);
     if !is_plan {
         return planned(path, args, global);
     }
-    let text = input::read(path, Kind::Operations, None)?;
+    let text = input::text(bytes, path, Kind::Operations, None)?;
     let (plan, _) = read_hints(&text)
         .map_err(|source| PlanFailure::Hints { input: input::display_name(path), source })?;
     Ok(plan)
@@ -221,17 +221,11 @@ fn planned(trace: &Path, args: &RunArgs, global: &Global) -> Result<JobPlan, Cli
     };
     let reading = ReadingArgs { max_input: None, threads: None };
     let source = Source { path: trace, device: &device, estimate: &estimate, reading: &reading };
-    let limits = Limits::default();
-    let plan = pool::run(None, |threads| {
-        plan::job_plan(
-            &source,
-            PlanScope::Iteration,
-            (Planner::Auto, &[], &limits),
-            threads,
-            global,
-        )
-    })?;
-    plan.ok_or_else(|| RunFailure::NotAPlan { input: input::display_name(trace) }.into())
+    let input = || input::display_name(trace);
+    let job = pool::run(None, |threads| plan::recorded_job(&source, threads, global))?;
+    let job = job.ok_or_else(|| RunFailure::NotAPlan { input: input() })?;
+    JobPlan::of_job(&job, Planner::Auto, &Limits::default())
+        .map_err(|source| PlanFailure::Planning { input: input(), source }.into())
 }
 
 /// The plan as the allocator reads it.

@@ -1,6 +1,6 @@
 //! The addresses of the requests of a plan.
 
-use super::recorded::{Form, Recorded};
+use super::recorded::{Form, RecordedJob};
 use super::{Arena, JobPlace};
 use crate::planning::PlanningError;
 use crate::planning::iteration::Life;
@@ -11,7 +11,7 @@ use xmem_types::Bytes;
 
 /// Gives addresses; the results are by life.
 pub(super) struct Places<'a> {
-    pub(super) recorded: &'a Recorded<'a>,
+    pub(super) recorded: &'a RecordedJob,
     pub(super) planner: Planner,
     pub(super) limits: &'a Limits,
 }

@@ -2,11 +2,13 @@
 
 use super::{JobPlace, JobPlan, JobRequest};
 use crate::block_size::rounded;
-use crate::planning::PlanningError;
+use crate::planning::interruption::Interruption;
 use crate::planning::iteration::{self, Life, lives};
+use crate::planning::{BlockFacts, PlanningError};
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 use xmem_planner::Follower;
+use xmem_predict::Prediction;
 use xmem_types::{Bytes, Request, RequestKind, StreamId};
 
 /// What is known about the block of a life.
@@ -16,18 +18,19 @@ pub(super) struct Known {
     pub(super) is_left_out: bool,
 }
 
-/// The lives of a recorded job. A life is named by its place among them.
-pub(super) struct Recorded<'a> {
+/// The requests of a recorded job, from which a [`JobPlan`] is made. A life is named by its place among all of them.
+pub struct RecordedJob {
     pub(super) lives: Vec<Life>,
     known: Vec<Known>,
     /// Of the stream with most bytes: only its blocks are planned.
     is_main: Vec<bool>,
-    starts: &'a [usize],
+    starts: Vec<usize>,
     windows: Vec<Range<usize>>,
     /// The end of the last iteration, and of all requests.
     ends: (usize, usize),
     /// The sizes of requests in iterations before.
     earlier: Vec<RangeInclusive<Bytes>>,
+    interruptions: Vec<Interruption>,
 }
 
 /// Iterations that make the same requests.
@@ -53,11 +56,28 @@ impl Sizes {
     }
 }
 
-impl<'a> Recorded<'a> {
+impl RecordedJob {
+    /// The requests of a predicted job; those that an interruption names are left out of plans.
+    #[must_use]
+    pub fn of_prediction(prediction: &Prediction<'_>, interruptions: &[Interruption]) -> Self {
+        let known = |life: &Life| {
+            let facts = BlockFacts::of(life, prediction);
+            Known {
+                module: prediction.place(life.block).module,
+                is_left_out: interruptions.iter().any(|by| by.names(&facts)),
+                operator: facts.op,
+            }
+        };
+        let starts = prediction.iteration_starts();
+        let rest = prediction.schedule().rest_start(prediction.profile());
+        let job = Self::new(prediction.requests(), starts, rest, known);
+        Self { interruptions: interruptions.to_vec(), ..job }
+    }
+
     /// Iterations begin at `starts`; the last one ends at `rest`, if more of the script follows.
     pub(super) fn new(
         requests: &[Request],
-        starts: &'a [usize],
+        starts: &[usize],
         rest: Option<usize>,
         known: impl Fn(&Life) -> Known,
     ) -> Self {
@@ -69,7 +89,8 @@ impl<'a> Recorded<'a> {
             windows: iteration::windows(&lives, starts, end),
             ends: (rest.unwrap_or(end), end),
             earlier: Vec::new(),
-            starts,
+            interruptions: Vec::new(),
+            starts: starts.to_vec(),
             lives,
         }
     }
@@ -82,8 +103,8 @@ impl<'a> Recorded<'a> {
 
     /// The forms of iterations; that of the iteration with the largest load is the first.
     pub(super) fn forms(&self) -> Result<Vec<Form>, PlanningError> {
-        let typical = iteration::typical(&self.lives, self.starts, self.ends.1);
-        let (typical, _) = typical.ok_or(PlanningError::NoIteration)?;
+        let typical = iteration::typical_of(&self.lives, &self.windows);
+        let typical = typical.ok_or(PlanningError::NoIteration)?;
         let mut forms: Vec<Form> = Vec::new();
         // The first iteration makes the optimizer's state and chooses algorithms.
         let from = usize::from(self.windows.len() > 1);
@@ -145,6 +166,11 @@ impl<'a> Recorded<'a> {
     fn requests_of(&self, iteration: usize) -> Vec<usize> {
         let end = self.starts.get(iteration + 1).copied().unwrap_or(self.ends.0);
         self.born(self.starts[iteration]..end).collect()
+    }
+
+    /// The requests that are left out.
+    pub(super) fn interruptions(&self) -> &[Interruption] {
+        &self.interruptions
     }
 
     /// The lives that begin with requests of `range` and have bytes.
