@@ -47,9 +47,9 @@ pub(crate) struct Source<'a> {
 
 /// What an input has, read once: standard input cannot be read again.
 enum Content {
-    Recording(Job),
+    Recording(Box<Job>),
     /// A list of operations, or a table of blocks.
-    List(Loaded),
+    List(Box<Loaded>),
 }
 
 /// Reads an input.
@@ -58,9 +58,11 @@ fn read(source: &Source<'_>, threads: NonZeroUsize, global: &Global) -> Result<C
     let (bytes, head) = input::beginning(path, Kind::Blocks, max)?;
     let text = |bytes| input::text(bytes, path, Kind::Blocks, max);
     Ok(match Form::of(&head) {
-        Form::Operations => Content::List(operations(source, &text(bytes)?)?),
-        Form::Table => Content::List(table(source, &text(bytes)?)?),
-        Form::Recording => Content::Recording(job(source, bytes.as_deref(), threads, global)?),
+        Form::Operations => Content::List(Box::new(operations(source, &text(bytes)?)?)),
+        Form::Table => Content::List(Box::new(table(source, &text(bytes)?)?)),
+        Form::Recording => {
+            Content::Recording(Box::new(job(source, bytes.as_deref(), threads, global)?))
+        }
     })
 }
 
@@ -74,7 +76,7 @@ pub(super) fn load(
     global: &Global,
 ) -> Result<Loaded, CliError> {
     let job = match read(source, threads, global)? {
-        Content::List(loaded) => return Ok(loaded),
+        Content::List(loaded) => return Ok(*loaded),
         Content::Recording(job) => job,
     };
     let estimate = estimate(source)?;
@@ -100,8 +102,9 @@ pub(super) fn follow_input(
     global: &Global,
 ) -> Result<Followers, CliError> {
     let job = match read(source, threads, global)? {
-        Content::List(Loaded { blocks, is_damaged, .. }) => {
-            return Ok(Followers { input: FollowInput::of_blocks(&blocks), is_damaged });
+        Content::List(list) => {
+            let input = FollowInput::of_blocks(&list.blocks);
+            return Ok(Followers { input, is_damaged: list.is_damaged });
         }
         Content::Recording(job) => job,
     };
@@ -135,8 +138,8 @@ fn predict<'j>(
     estimate: &Estimate,
     job: &'j Job,
 ) -> Result<PredictedJob<'j>, CliError> {
-    let predicted = estimate.predict(job);
-    Ok(predicted.map_err(|error| estimate::failure(&input::name(source.path), error))?)
+    let failed = |error| estimate::failure(&input::name(source.path), error);
+    estimate.predict(job).map_err(failed)
 }
 
 fn cannot_plan(source: &Source<'_>, error: PlanningError) -> PlanFailure {
