@@ -101,6 +101,8 @@ pub struct Recording {
     pub strategies: Vec<Strategy>,
     /// Messages of the recorder to the user.
     pub notes: Vec<String>,
+    /// The graph of a model that was acted instead of a script that was run; none for a recording.
+    pub graph: Option<GraphSource>,
 }
 
 impl Recording {
@@ -161,6 +163,16 @@ pub struct Ended {
     pub detail: Option<String>,
     /// Bytes that the host's allocator could not provide, if that ended it.
     pub needed: Option<Bytes>,
+}
+
+/// A graph in place of a recording, and where it did not say enough.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GraphSource {
+    /// Operators without a definition: their results count, and one gradient for each argument.
+    pub unknown_operators: Vec<String>,
+    /// Operators whose results have other sizes than the graph says.
+    pub different_sizes: Vec<String>,
 }
 
 /// The reason why a recording ended.

@@ -8,6 +8,7 @@ mod cudnn_worker;
 mod devices;
 mod diff;
 mod enter_overlay;
+mod estimate;
 mod eval;
 mod fit;
 mod inspect;
@@ -37,6 +38,7 @@ use cudnn_worker::CudnnWorkerArgs;
 use devices::DevicesArgs;
 use diff::DiffArgs;
 use enter_overlay::EnterOverlayArgs;
+use estimate::EstimateGraphArgs;
 use eval::EvalArgs;
 use fit::FitArgs;
 use inspect::InspectArgs;
@@ -58,7 +60,8 @@ use validate::ValidateArgs;
 pub(crate) type Outcome = Result<Exit, CliError>;
 
 /// The options that `-h` shows, of commands that have more than a screen of them.
-pub(crate) const SHORT_HELP: [(&str, &[&str]); 12] = [
+pub(crate) const SHORT_HELP: [(&str, &[&str]); 13] = [
+    ("estimate", estimate::SHORT_HELP),
     ("profile", profile::SHORT_HELP),
     ("eval", eval::SHORT_HELP),
     ("fit", fit::SHORT_HELP),
@@ -87,6 +90,7 @@ pub(crate) const SHORT_HELP: [(&str, &[&str]); 12] = [
     after_help = "Examples:\n  \
         xmem profile -- python train.py                  record a trace of this script\n  \
         xmem replay trace.json.gz --device rtx3060-12g   will the job fit on this GPU?\n  \
+        xmem estimate model.pt2 --device a100-40g        the same from an exported graph, without running\n  \
         xmem inspect trace.json.gz                       show the contents of a trace\n  \
         xmem look trace.json.gz -d t4-16g                browse its memory in the terminal\n  \
         xmem diff main.json.gz branch.json.gz -d t4-16g  what grew?\n  \
@@ -115,6 +119,8 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Estimate a job's GPU memory from a trace or a snapshot, and check whether it fits
     Replay(Box<ReplayArgs>),
+    /// Estimate a job's GPU memory from the graph of its model, without running anything
+    Estimate(Box<EstimateGraphArgs>),
     /// Decide whether a job may start: on a device, or for a request to a cluster
     Check(Box<CheckArgs>),
     /// Check a job, and run the command that submits it to Slurm
@@ -167,6 +173,7 @@ impl Cli {
             Command::Run(args) => run::run(args, global),
             Command::Fit(args) => fit::run(args, global),
             Command::Replay(args) => replay::run(args, global),
+            Command::Estimate(args) => estimate::run(args, global),
             Command::Check(args) => check::run(args, global),
             Command::Submit(args) => submit::run(args, global),
             Command::Config(args) => config::run(args),

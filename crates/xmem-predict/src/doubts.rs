@@ -12,6 +12,7 @@ mod compiled;
 mod condition;
 mod convolution_splits;
 mod distributed;
+mod from_graph;
 mod full_device;
 mod gpu_timing;
 mod growth;
@@ -46,7 +47,7 @@ pub struct Doubt {
 }
 
 /// All doubts, in the order in which they are assessed. The order of notes in the answer is theirs.
-pub const DOUBTS: [Doubt; 19] = [
+pub const DOUBTS: [Doubt; 20] = [
     // What the recording itself says comes first: it may find that the recording is damaged, on which the last one rests.
     recorded_peaks::DOUBT,
     one_length::DOUBT,
@@ -64,7 +65,8 @@ pub const DOUBTS: [Doubt; 19] = [
     compiled::DOUBT,
     autocast::DOUBT,
     distributed::DOUBT,
-    // What the recording does not show.
+    // What the recording does not show, or what was never run.
+    from_graph::DOUBT,
     starts_late::DOUBT,
     other_replay::DOUBT,
     without_shapes::DOUBT,

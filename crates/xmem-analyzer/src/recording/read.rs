@@ -6,8 +6,8 @@ use super::sharding::ShardingDto;
 use super::strategy::StrategyDto;
 use super::unseen;
 use super::{
-    AllocatorHistory, EndReason, Ended, Implementation, IterationCount, Model, NamedTensor,
-    Optimizer, Rank, Recording, Sharding, StateTensor, Storage, TensorKind,
+    AllocatorHistory, EndReason, Ended, GraphSource, Implementation, IterationCount, Model,
+    NamedTensor, Optimizer, Rank, Recording, Sharding, StateTensor, Storage, TensorKind,
 };
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -133,6 +133,7 @@ impl<'a> Reader<'a, '_> {
             sharding: self.sharding(),
             strategies: self.list("strategies", StrategyDto::read),
             notes: self.list("notes", |note: String| note),
+            graph: self.field("graph").map(graph),
         }
     }
 
@@ -258,6 +259,17 @@ fn ended(EndedDto { reason, detail, needed }: EndedDto) -> Ended {
         }),
         needed: needed.map(Bytes),
     }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct GraphDto {
+    unknown_operators: Vec<String>,
+    different_sizes: Vec<String>,
+}
+
+fn graph(GraphDto { unknown_operators, different_sizes }: GraphDto) -> GraphSource {
+    GraphSource { unknown_operators, different_sizes }
 }
 
 #[derive(Deserialize)]

@@ -1,0 +1,9 @@
+//! `xmem estimate`.
+
+mod args;
+mod error;
+mod run;
+mod workload;
+
+pub(crate) use args::{EstimateGraphArgs, SHORT_HELP};
+pub(crate) use run::run;

@@ -1,0 +1,145 @@
+//! Arguments of `xmem estimate`.
+
+use crate::device::DeviceArgs;
+use crate::estimate::EstimateArgs;
+use crate::values::count;
+use clap::{Args, ValueEnum, ValueHint};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+/// The options that `-h` shows.
+pub(crate) const SHORT_HELP: &[&str] = &[
+    "graph",
+    "training",
+    "inference",
+    "optimizer",
+    "loss",
+    "batch",
+    "length",
+    "autocast",
+    "dtype",
+    "device",
+    "capacity",
+    "format",
+    "output",
+    "full",
+    "trace",
+];
+
+#[derive(Debug, Args)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "Examples:\n  \
+        xmem export -o model.pt2 -- python train.py                  write the graph of a script\n  \
+        xmem estimate model.pt2 --device a100-40g                    the script's own settings\n  \
+        xmem estimate model.pt2 -d a100-40g --batch 8,16,32,64       other batch sizes\n  \
+        xmem estimate resnet.pt2 --training --optimizer sgd:momentum --loss cross-entropy -d t4-16g\n  \
+        xmem estimate model.pt2 --inference --dtype bfloat16 -d l4-24g\n\n\
+        Exit code: 0 fits, 1 does not fit, 2 usage error, 3 unreadable or not a graph, 4 verdict withheld. With\n\
+        several batches the worst one decides."
+)]
+pub(crate) struct EstimateGraphArgs {
+    /// Graph of a model: an archive of torch.export (.pt2), as `xmem export` and torch.export.save write it;
+    /// weights are not read
+    #[arg(value_name = "GRAPH", value_hint = ValueHint::FilePath)]
+    pub(crate) graph: PathBuf,
+    #[command(flatten)]
+    pub(crate) job: JobArgs,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+    #[command(flatten)]
+    pub(crate) estimate: EstimateArgs,
+    #[command(flatten)]
+    pub(crate) answer: GraphAnswerArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Job (default: what `xmem export` noted)")]
+pub(crate) struct JobArgs {
+    /// Train: forward, backward and optimizer
+    #[arg(long, conflicts_with = "inference")]
+    pub(crate) training: bool,
+    /// Forward only, without gradients
+    #[arg(long, conflicts_with_all = ["optimizer", "loss", "accumulation"])]
+    pub(crate) inference: bool,
+    /// Optimizer of torch.optim with its options, for example adamw, sgd:momentum or adam:fused
+    #[arg(long, value_name = "NAME[:OPTION...]")]
+    pub(crate) optimizer: Option<String>,
+    /// Loss of the model's first result, where the graph does not end in one
+    #[arg(long, value_enum, value_name = "LOSS")]
+    pub(crate) loss: Option<LossArg>,
+    /// Batch sizes, each with an answer of its own, where the graph leaves the size open
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = count::<NonZeroU32>)]
+    pub(crate) batch: Vec<NonZeroU32>,
+    /// Length of sequences, where the graph leaves it open
+    #[arg(long, value_name = "N", value_parser = count::<NonZeroU32>)]
+    pub(crate) length: Option<NonZeroU32>,
+    /// Autocast around the forward: bfloat16, float16, or off
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) autocast: Option<String>,
+    /// Type of parameters and floating-point inputs, as `model.to(TYPE)` converts them
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) dtype: Option<String>,
+    /// Forward and backward passes for each step of the optimizer
+    #[arg(long, value_name = "N", value_parser = count::<NonZeroU32>)]
+    pub(crate) accumulation: Option<NonZeroU32>,
+    /// Modules whose activations are computed again in backward (torch.utils.checkpoint), by the end of their
+    /// path; `*` stands for one name, for example 'layers.*'
+    #[arg(long, value_name = "MODULE,...", value_delimiter = ',')]
+    pub(crate) checkpoint: Vec<String>,
+    /// Parameters that need no gradient, by a prefix of their path
+    #[arg(long, value_name = "PREFIX,...", value_delimiter = ',')]
+    pub(crate) freeze: Vec<String>,
+}
+
+/// A loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LossArg {
+    /// Cross entropy with classes as targets
+    CrossEntropy,
+    /// Mean squared error
+    Mse,
+    /// Binary cross entropy with logits
+    Bce,
+    /// The sum of the result
+    Sum,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Answer")]
+pub(crate) struct GraphAnswerArgs {
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = GraphFormat::Text)]
+    pub(crate) format: GraphFormat,
+    /// Write the answer to a file, atomically
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    /// Show all of a text answer: also the timeline, all roles and where the largest blocks come from
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Show all notes of a text answer, not only the warnings
+    #[arg(long)]
+    pub(crate) notes: bool,
+    /// Find the smallest device memory in which the job runs
+    #[arg(long)]
+    pub(crate) min_capacity: bool,
+    /// Write what the job does as a profiler's trace, which every other command reads
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) trace: Option<PathBuf>,
+    /// Exit with 0 whatever the verdict is; errors still exit with their own code
+    #[arg(long)]
+    pub(crate) exit_zero: bool,
+}
+
+/// The output format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// Human-readable; several batches as a table
+    Text,
+    /// One document; for several batches an array
+    Json,
+    /// One document per line
+    Jsonl,
+    /// One row per answer with the main figures, below a header
+    Csv,
+}

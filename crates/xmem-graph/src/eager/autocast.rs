@@ -1,0 +1,125 @@
+//! Autocast on the CPU: which operators run in a narrower type, which in 32 bits, and the casts in between
+//! (aten/src/ATen/autocast_mode.cpp, autocast_mode.h).
+
+use super::Eager;
+use super::tensor::Tensor;
+use crate::dtype::DType;
+use std::collections::BTreeMap;
+
+/// An active `torch.autocast`.
+#[derive(Debug)]
+pub(crate) struct Autocast {
+    /// The narrower type.
+    pub(crate) dtype: DType,
+    /// Casts of weights, kept until the context is left.
+    cache: BTreeMap<usize, (Tensor, Tensor)>,
+}
+
+/// The type that an operator runs in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Policy {
+    /// The narrower type of the context.
+    Narrow,
+    /// 32 bits.
+    Wide,
+    /// The widest of its arguments.
+    Widest,
+    /// As it is.
+    Unchanged,
+}
+
+impl Autocast {
+    pub(crate) fn new(dtype: DType) -> Self {
+        Self { dtype, cache: BTreeMap::new() }
+    }
+}
+
+/// The policy for an operator (autocast_mode.cpp, `TORCH_LIBRARY_IMPL(aten, AutocastCPU, m)`).
+pub(crate) fn policy(operator: &str) -> Policy {
+    match operator {
+        "conv1d"
+        | "conv2d"
+        | "conv3d"
+        | "conv_transpose1d"
+        | "conv_transpose2d"
+        | "conv_transpose3d"
+        | "bmm"
+        | "mm"
+        | "baddbmm"
+        | "addmm"
+        | "addbmm"
+        | "linear"
+        | "matmul"
+        | "conv_tbc"
+        | "scaled_dot_product_attention" => Policy::Narrow,
+        "avg_pool3d"
+        | "binary_cross_entropy"
+        | "grid_sampler"
+        | "prod"
+        | "cdist"
+        | "mse_loss"
+        | "nll_loss"
+        | "nll_loss_nd"
+        | "cross_entropy_loss"
+        | "smooth_l1_loss"
+        | "l1_loss"
+        | "huber_loss"
+        | "kl_div"
+        | "trace"
+        | "quantile"
+        | "cosine_embedding_loss"
+        | "ctc_loss"
+        | "fft_fft"
+        | "fft_rfft"
+        | "stft" => Policy::Wide,
+        "cat" | "stack" | "index_copy" => Policy::Widest,
+        _ => Policy::Unchanged,
+    }
+}
+
+impl Eager {
+    /// Runs under autocast.
+    pub(crate) fn autocast<R>(&self, dtype: Option<DType>, body: impl FnOnce() -> R) -> R {
+        let outer = self.autocast.replace(dtype.map(Autocast::new));
+        let result = body();
+        let left = self.autocast.replace(outer);
+        drop(left);
+        result
+    }
+
+    /// The narrower type, if autocast is on.
+    pub(crate) fn autocast_dtype(&self) -> Option<DType> {
+        self.autocast.borrow().as_ref().map(|a| a.dtype)
+    }
+
+    /// Suspends autocast, as dispatch below it does.
+    pub(crate) fn past_autocast<R>(&self, body: impl FnOnce() -> R) -> R {
+        let outer = self.autocast.take();
+        let result = body();
+        self.autocast.replace(outer);
+        result
+    }
+
+    /// `cached_cast`: an argument in the type of the policy. Casts of 32-bit leaves are kept.
+    pub(crate) fn cast(&self, tensor: &Tensor, to: DType) -> Tensor {
+        let eligible = tensor.dtype().is_floating_point() && tensor.dtype() != DType::F64;
+        if !eligible || tensor.dtype() == to {
+            return tensor.clone();
+        }
+        let keeps = to != DType::F32
+            && tensor.dtype() == DType::F32
+            && tensor.is_leaf()
+            && tensor.requires_grad();
+        let key = tensor.identity();
+        if keeps
+            && let Some((_, cast)) = self.autocast.borrow().as_ref().and_then(|a| a.cache.get(&key))
+        {
+            return cast.clone();
+        }
+        let cast = self.to_dtype(tensor, to);
+        if keeps && let Some(autocast) = &mut *self.autocast.borrow_mut() {
+            autocast.cache.insert(key, (tensor.clone(), cast.clone()));
+        }
+        cast
+    }
+}

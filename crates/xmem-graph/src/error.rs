@@ -1,0 +1,63 @@
+//! What can be wrong with a graph.
+
+use thiserror::Error;
+
+/// A graph that cannot be estimated.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum GraphError {
+    /// Neither of the formats that are read.
+    #[error("not a graph: expected an archive of torch.export (.pt2)")]
+    UnknownFormat,
+    /// The archive is damaged.
+    #[error("cannot read the archive: {0}")]
+    Archive(String),
+    /// An archive without a graph.
+    #[error(
+        "the archive has no `models/*.json`: expected one that torch.export.save or xmem export wrote"
+    )]
+    NoModel,
+    /// A file that is larger than any graph.
+    #[error("`{name}` is larger than {limit} bytes when unpacked")]
+    TooLarge {
+        /// The file in the archive.
+        name: String,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// JSON that is not the format's.
+    #[error("the graph is damaged: {0}")]
+    Format(String),
+    /// A size that the graph does not say.
+    #[error("the size of `{value}` is not known: {reason}")]
+    Size {
+        /// The value.
+        value: String,
+        /// Why.
+        reason: String,
+    },
+    /// A tensor that no machine holds.
+    #[error("a tensor of the graph is larger than any machine's memory")]
+    Huge,
+    /// Nothing to train.
+    #[error(
+        "the graph has no output of one element with a gradient, so there is no loss: name one with --loss, or estimate inference without --training"
+    )]
+    NoLoss,
+    /// A symbol that the graph does not have.
+    #[error(
+        "{what} cannot be changed: the graph was exported with a fixed one (export it with dynamic_shapes, as xmem export does)"
+    )]
+    Fixed {
+        /// What was to be changed.
+        what: &'static str,
+    },
+    /// An optimizer that is not known.
+    #[error("unknown optimizer `{name}`: expected one of {known}")]
+    Optimizer {
+        /// The name.
+        name: String,
+        /// The names that are known.
+        known: String,
+    },
+}

@@ -1,0 +1,550 @@
+//! A graph, run: each operator is called with the tensors that it had in PyTorch, and a value dies after its
+//! last use, as Python's names for it do.
+
+mod call;
+mod operators;
+
+use crate::dtype::DType;
+use crate::eager::Eager;
+use crate::eager::arguments::Number;
+use crate::eager::journal::Begun;
+use crate::eager::tensor::{Again, Tensor};
+use crate::error::GraphError;
+use crate::graph::{
+    Argument, Body, Graph, IntArgument, ModuleFrame, Operation, ResultValue, ValueId,
+};
+use call::Call;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A value while a graph runs.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Tensor(Tensor),
+    Tensors(Vec<Option<Tensor>>),
+    Number(Number),
+    Ints(Vec<i64>),
+    Text(String),
+    DType(DType),
+    None,
+}
+
+/// What a run found that a reader of its answer should know.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Findings {
+    /// Operators without a definition here: their results count, and one gradient for each argument.
+    pub(crate) unknown: BTreeSet<String>,
+    /// Operators whose result has other sizes than the graph says, which are taken.
+    pub(crate) different: BTreeSet<String>,
+}
+
+/// What a run of a graph depends on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    /// Values of the symbols.
+    pub(crate) symbols: Arc<BTreeMap<String, i64>>,
+    /// Modules whose saved tensors are computed again in backward, by path; `*` stands for one name.
+    pub(crate) checkpoints: Vec<String>,
+    /// Results of the model, of which a loss is computed outside of it, have names until the iteration ends.
+    pub(crate) keeps_results: bool,
+}
+
+impl Settings {
+    /// The path of the outermost checkpointed module around a call.
+    fn checkpoint_of<'n>(&self, node: &'n Operation) -> Option<&'n str> {
+        let paths = node.modules.iter().map(|frame| frame.path.as_str());
+        paths.into_iter().find(|path| self.checkpoints.iter().any(|pattern| matches(pattern, path)))
+    }
+}
+
+/// Returns whether a path, or its end, is of a pattern, name by name.
+fn matches(pattern: &str, path: &str) -> bool {
+    let (mut pattern, mut path) = (pattern.rsplit('.'), path.rsplit('.'));
+    pattern.all(|name| path.next().is_some_and(|own| name == "*" || name == own))
+}
+
+/// The course of a graph.
+pub(crate) struct Interpreter<'a> {
+    eager: &'a Eager,
+    settings: &'a Settings,
+    findings: &'a mut Findings,
+    /// Calls of modules that are open, with their names for the profiler.
+    modules: Vec<(ModuleFrame, Begun)>,
+    counts: BTreeMap<String, u32>,
+}
+
+/// A graph that has run up to some node.
+pub(crate) struct Course {
+    body: Arc<Body>,
+    values: Vec<Option<Value>>,
+    deaths: Arc<Deaths>,
+    at: usize,
+}
+
+impl Course {
+    fn new(body: &Arc<Body>, ids: &[ValueId], inputs: Vec<Value>, keeps_results: bool) -> Self {
+        let mut values: Vec<Option<Value>> = vec![None; body.values.len()];
+        for (id, value) in ids.iter().zip(inputs) {
+            if let Some(slot) = values.get_mut(id.0 as usize) {
+                *slot = Some(value);
+            }
+        }
+        Self {
+            body: Arc::clone(body),
+            values,
+            deaths: Arc::new(Deaths::of(body, keeps_results)),
+            at: 0,
+        }
+    }
+
+    /// The node behind the last one that makes one of these results; all nodes for the last results.
+    fn needed(&self, outputs: Range<usize>) -> usize {
+        if outputs.end >= self.body.outputs.len() {
+            return self.body.nodes.len();
+        }
+        let wanted: BTreeSet<ValueId> = self
+            .body
+            .outputs
+            .get(outputs)
+            .unwrap_or_default()
+            .iter()
+            .flat_map(Argument::values)
+            .collect();
+        let makes = |node: &Operation| {
+            node.results.iter().any(|result| match result {
+                ResultValue::One(id) => id.is_some_and(|id| wanted.contains(&id)),
+                ResultValue::Many(ids) => ids.iter().flatten().any(|id| wanted.contains(id)),
+            })
+        };
+        self.body.nodes.iter().rposition(makes).map_or(0, |at| at + 1)
+    }
+}
+
+/// The last use of values: those that die after each node.
+struct Deaths {
+    after: Vec<Vec<ValueId>>,
+}
+
+impl Deaths {
+    /// With `keeps_results`, values that modules make and code outside of modules uses do not die.
+    fn of(body: &Body, keeps_results: bool) -> Self {
+        let mut last = vec![None; body.values.len()];
+        let mut uses = |at: usize, id: ValueId| {
+            if let Some(slot) = last.get_mut(id.0 as usize) {
+                *slot = Some(at);
+            }
+        };
+        for (at, node) in body.nodes.iter().enumerate() {
+            for result in &node.results {
+                match result {
+                    ResultValue::One(id) => id.iter().for_each(|id| uses(at, *id)),
+                    ResultValue::Many(ids) => ids.iter().flatten().for_each(|id| uses(at, *id)),
+                }
+            }
+            for (_, argument) in &node.arguments {
+                argument.values().into_iter().for_each(|id| uses(at, id));
+            }
+        }
+        let mut kept: BTreeSet<ValueId> = body.outputs.iter().flat_map(Argument::values).collect();
+        if keeps_results {
+            kept.extend(body.results_of_models());
+        }
+        let mut after = vec![Vec::new(); body.nodes.len()];
+        for (value, last) in last.iter().enumerate() {
+            let id = ValueId(u32::try_from(value).unwrap_or(u32::MAX));
+            if let Some(last) = last
+                && !kept.contains(&id)
+            {
+                after[*last].push(id);
+            }
+        }
+        Self { after }
+    }
+}
+
+impl Body {
+    /// Values that an operator in a module makes, and one outside of all but the outermost uses.
+    fn results_of_models(&self) -> BTreeSet<ValueId> {
+        let is_outside = |node: &&Operation| node.modules.len() <= 1;
+        let made: BTreeSet<ValueId> = self
+            .nodes
+            .iter()
+            .filter(|node| !is_outside(node))
+            .flat_map(|node| &node.results)
+            .flat_map(|result| match result {
+                ResultValue::One(id) => id.iter().copied().collect::<Vec<_>>(),
+                ResultValue::Many(ids) => ids.iter().flatten().copied().collect(),
+            })
+            .collect();
+        let outside = self.nodes.iter().filter(is_outside).flat_map(|node| &node.arguments);
+        outside.flat_map(|(_, argument)| argument.values()).filter(|id| made.contains(id)).collect()
+    }
+
+    /// The values that operators use, or that are returned.
+    pub(crate) fn used(&self) -> BTreeSet<ValueId> {
+        let arguments = self.nodes.iter().flat_map(|node| node.arguments.iter().map(|(_, a)| a));
+        arguments.chain(&self.outputs).flat_map(Argument::values).collect()
+    }
+}
+
+impl Argument {
+    /// The values that it names.
+    fn values(&self) -> Vec<ValueId> {
+        match self {
+            Self::Value(id) => vec![*id],
+            Self::Values(ids) => ids.iter().flatten().copied().collect(),
+            Self::Ints(ints) => ints
+                .iter()
+                .filter_map(|int| match int {
+                    IntArgument::Value(id) => Some(*id),
+                    IntArgument::Known(_) => None,
+                })
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl<'a> Interpreter<'a> {
+    pub(crate) fn new(
+        eager: &'a Eager,
+        settings: &'a Settings,
+        findings: &'a mut Findings,
+    ) -> Self {
+        Self { eager, settings, findings, modules: Vec::new(), counts: BTreeMap::new() }
+    }
+
+    /// Begins a graph with these inputs, one for each of its own.
+    pub(crate) fn begin(&self, graph: &Graph, inputs: Vec<Value>) -> Course {
+        let ids: Vec<ValueId> = graph.inputs.iter().map(|i| i.value).collect();
+        Course::new(&graph.body, &ids, inputs, self.settings.keeps_results)
+    }
+
+    /// Runs a graph up to the end of what its first `outputs` results need, and returns these.
+    pub(crate) fn advance(
+        &mut self,
+        course: &mut Course,
+        outputs: Range<usize>,
+    ) -> Result<Vec<Value>, GraphError> {
+        let body = Arc::clone(&course.body);
+        let end = course.needed(outputs.clone());
+        while course.at < end {
+            let at = course.at;
+            let node = &body.nodes[at];
+            let Some(path) = self.settings.checkpoint_of(node) else {
+                self.enter(&node.modules);
+                self.nodes(&body, at..at + 1, &mut course.values, &course.deaths)?;
+                course.at += 1;
+                continue;
+            };
+            let inside = |node: &&Operation| node.modules.iter().any(|frame| frame.path == path);
+            let end = at + body.nodes[at..].iter().take_while(inside).count();
+            let deaths = Arc::clone(&course.deaths);
+            self.checkpointed(&body, at..end, &mut course.values, &deaths)?;
+            course.at = end;
+        }
+        self.enter(&[]);
+        let outputs = body.outputs.get(outputs).unwrap_or_default();
+        outputs.iter().map(|output| self.argument(&body, output, &course.values)).collect()
+    }
+
+    fn body(
+        &mut self,
+        body: &Arc<Body>,
+        ids: &[ValueId],
+        inputs: Vec<Value>,
+    ) -> Result<Vec<Value>, GraphError> {
+        let mut course = Course::new(body, ids, inputs, false);
+        while course.at < body.nodes.len() {
+            let at = course.at;
+            self.nodes(body, at..at + 1, &mut course.values, &course.deaths)?;
+            course.at += 1;
+        }
+        body.outputs.iter().map(|output| self.argument(body, output, &course.values)).collect()
+    }
+
+    /// Runs some nodes, one after another.
+    fn nodes(
+        &mut self,
+        body: &Arc<Body>,
+        range: Range<usize>,
+        values: &mut [Option<Value>],
+        deaths: &Deaths,
+    ) -> Result<(), GraphError> {
+        for at in range {
+            self.node(body, &body.nodes[at], values)?;
+            if self.eager.is_too_large() {
+                return Err(GraphError::Huge);
+            }
+            for id in &deaths.after[at] {
+                if let Some(slot) = values.get_mut(id.0 as usize) {
+                    *slot = None;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the nodes of a module whose saved tensors are computed again.
+    fn checkpointed(
+        &mut self,
+        body: &Arc<Body>,
+        range: Range<usize>,
+        values: &mut [Option<Value>],
+        deaths: &Arc<Deaths>,
+    ) -> Result<(), GraphError> {
+        let used = body.nodes[range.clone()]
+            .iter()
+            .flat_map(|node| node.arguments.iter().flat_map(|(_, a)| a.values()));
+        let used: BTreeSet<ValueId> = used.collect();
+        let given = |id: ValueId| Some((id, values.get(id.0 as usize)?.clone()?));
+        let inputs: Vec<(ValueId, Value)> = used.into_iter().filter_map(given).collect();
+        let (own, settings, deaths_again) =
+            (Arc::clone(body), self.settings.clone(), Arc::clone(deaths));
+        let (again_range, dtype) = (range.clone(), self.eager.autocast_dtype());
+        let again: Again = Box::new(move |eager, enough| {
+            let settings = Settings { checkpoints: Vec::new(), ..settings.clone() };
+            let mut findings = Findings::default();
+            let mut values: Vec<Option<Value>> = vec![None; own.values.len()];
+            for (id, value) in &inputs {
+                values[id.0 as usize] = Some(value.clone());
+            }
+            let mut run = || {
+                let mut interpreter = Interpreter::new(eager, &settings, &mut findings);
+                for at in again_range.clone() {
+                    // What failed now would have failed before.
+                    if enough()
+                        || interpreter.nodes(&own, at..at + 1, &mut values, &deaths_again).is_err()
+                    {
+                        break;
+                    }
+                }
+            };
+            match dtype {
+                Some(dtype) => eager.autocast(Some(dtype), run),
+                None => run(),
+            }
+        });
+        let eager = self.eager;
+        eager.checkpointed(again, || {
+            for at in range {
+                self.enter(&body.nodes[at].modules);
+                self.nodes(body, at..at + 1, values, deaths)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Leaves the modules that are over and enters those that begin.
+    fn enter(&mut self, stack: &[ModuleFrame]) {
+        let same =
+            self.modules.iter().zip(stack).take_while(|((open, _), frame)| open == *frame).count();
+        while self.modules.len() > same {
+            if let Some((_, call)) = self.modules.pop() {
+                self.eager.left(&call);
+            }
+        }
+        for frame in &stack[same..] {
+            // The profiler numbers the objects of a class in the order in which it meets them.
+            let key = format!("{}#{}", frame.class, frame.path);
+            let of_class =
+                self.counts.keys().filter(|k| k.split('#').next() == Some(&frame.class)).count();
+            let number = *self.counts.entry(key).or_insert(u32::try_from(of_class).unwrap_or(0));
+            let call = self.eager.entered(format!("nn.Module: {}_{number}", frame.class));
+            self.modules.push((frame.clone(), call));
+        }
+    }
+
+    fn node(
+        &mut self,
+        body: &Body,
+        node: &Operation,
+        values: &mut [Option<Value>],
+    ) -> Result<(), GraphError> {
+        // Numbers that follow from sizes need no operator.
+        if let [ResultValue::One(Some(id))] = node.results.as_slice()
+            && let Some(info) = body.values.get(id.0 as usize)
+            && let Some(number) = &info.number
+        {
+            let value =
+                number.value(&self.settings.symbols).ok_or_else(|| unknown_size(&info.name))?;
+            values[id.0 as usize] = Some(Value::Number(Number::Int(value)));
+            return Ok(());
+        }
+        if let Some(results) = self.higher_order(body, node, values)? {
+            Self::bind(node, results, values);
+            return Ok(());
+        }
+        let mut arguments = Vec::with_capacity(node.arguments.len());
+        for (name, argument) in &node.arguments {
+            arguments.push((name.as_str(), self.argument(body, argument, values)?));
+        }
+        let expected = self.expected(body, node);
+        let results = Call::new(self.eager, &node.target, arguments, expected).run(self.findings);
+        Self::bind(node, results, values);
+        Ok(())
+    }
+
+    /// Sizes and types of the results by the graph; `None` of what is no tensor.
+    fn expected(&self, body: &Body, node: &Operation) -> Vec<Option<(Vec<i64>, DType)>> {
+        let of = |id: &Option<ValueId>| {
+            let info = body.values.get(id.as_ref()?.0 as usize)?.tensor.as_ref()?;
+            let dims: Option<Vec<i64>> =
+                info.dims.iter().map(|d| d.value(&self.settings.symbols)).collect();
+            Some((dims?, info.dtype))
+        };
+        let mut expected = Vec::new();
+        for result in &node.results {
+            match result {
+                ResultValue::One(id) => expected.push(of(id)),
+                ResultValue::Many(ids) => expected.extend(ids.iter().map(of)),
+            }
+        }
+        expected
+    }
+
+    /// Operators that run a graph of their own.
+    fn higher_order(
+        &mut self,
+        body: &Body,
+        node: &Operation,
+        values: &[Option<Value>],
+    ) -> Result<Option<Vec<Value>>, GraphError> {
+        let inner = node.arguments.iter().find_map(|(_, a)| match a {
+            Argument::Body(inner) => Some(inner),
+            _ => None,
+        });
+        let Some(inner) = inner else { return Ok(None) };
+        let after = node.arguments.iter().position(|(_, a)| matches!(a, Argument::Body(_)));
+        let (before, after) = node.arguments.split_at(after.unwrap_or(0));
+        let mut inputs = Vec::new();
+        for (_, argument) in &after[1..] {
+            inputs.push(self.argument(body, argument, values)?);
+        }
+        let eager = self.eager;
+        let flag = |at: usize| match before.get(at) {
+            Some((_, Argument::Bool(flag))) => Some(*flag),
+            _ => None,
+        };
+        let ids = inner.inputs.clone();
+        let result =
+            if node.target.ends_with("wrap_with_set_grad_enabled") && flag(0) == Some(false) {
+                eager.without_gradients(|| self.body(inner, &ids, inputs))
+            } else if node.target.ends_with("wrap_with_autocast") {
+                let enabled = before.iter().find_map(|(_, a)| match a {
+                    Argument::Bool(flag) => Some(*flag),
+                    _ => None,
+                });
+                let dtype = before.iter().find_map(|(_, a)| match a {
+                    Argument::DType(dtype) => Some(*dtype),
+                    _ => None,
+                });
+                let dtype = enabled.unwrap_or(true).then(|| dtype.unwrap_or(DType::BF16));
+                eager.autocast(dtype, || self.body(inner, &ids, inputs))
+            } else {
+                self.body(inner, &ids, inputs)
+            };
+        // A list of results is one value.
+        let results = result?;
+        let is_list = matches!(node.results.as_slice(), [ResultValue::Many(_)]);
+        Ok(Some(if is_list {
+            let tensors = results
+                .into_iter()
+                .map(|v| match v {
+                    Value::Tensor(t) => Some(t),
+                    _ => None,
+                })
+                .collect();
+            vec![Value::Tensors(tensors)]
+        } else {
+            results
+        }))
+    }
+
+    fn bind(node: &Operation, results: Vec<Value>, values: &mut [Option<Value>]) {
+        let mut bind = |id: Option<ValueId>, value: Value| {
+            if let Some(slot) = id.and_then(|id| values.get_mut(id.0 as usize)) {
+                *slot = Some(value);
+            }
+        };
+        for (result, value) in node.results.iter().zip(results) {
+            match (result, value) {
+                (ResultValue::One(id), value) => bind(*id, value),
+                (ResultValue::Many(ids), Value::Tensors(tensors)) => {
+                    for (id, tensor) in ids.iter().zip(tensors) {
+                        bind(*id, tensor.map_or(Value::None, Value::Tensor));
+                    }
+                }
+                (ResultValue::Many(_), _) => {}
+            }
+        }
+    }
+
+    fn argument(
+        &self,
+        body: &Body,
+        argument: &Argument,
+        values: &[Option<Value>],
+    ) -> Result<Value, GraphError> {
+        let value = |id: ValueId| -> Result<Value, GraphError> {
+            if let Some(value) = values.get(id.0 as usize).and_then(Option::as_ref) {
+                return Ok(value.clone());
+            }
+            let info = body.values.get(id.0 as usize);
+            let number = info.and_then(|i| i.number.as_ref()?.value(&self.settings.symbols));
+            match number {
+                Some(number) => Ok(Value::Number(Number::Int(number))),
+                None => Err(GraphError::Format(format!(
+                    "`{}` is used before it is computed",
+                    info.map_or("", |i| i.name.as_str())
+                ))),
+            }
+        };
+        Ok(match argument {
+            Argument::Value(id) => value(*id)?,
+            Argument::Values(ids) => {
+                let tensors: Result<Vec<Option<Tensor>>, GraphError> = ids
+                    .iter()
+                    .map(|id| {
+                        let Some(id) = id else { return Ok(None) };
+                        Ok(match value(*id)? {
+                            Value::Tensor(tensor) => Some(tensor),
+                            _ => None,
+                        })
+                    })
+                    .collect();
+                Value::Tensors(tensors?)
+            }
+            Argument::Int(int) => Value::Number(Number::Int(*int)),
+            Argument::Ints(ints) => {
+                let ints: Result<Vec<i64>, GraphError> = ints
+                    .iter()
+                    .map(|int| match int {
+                        IntArgument::Known(int) => Ok(*int),
+                        IntArgument::Value(id) => match value(*id)? {
+                            Value::Number(Number::Int(int)) => Ok(int),
+                            _ => Err(unknown_size("an argument")),
+                        },
+                    })
+                    .collect();
+                Value::Ints(ints?)
+            }
+            Argument::Float(float) => Value::Number(Number::Float(*float)),
+
+            Argument::Bool(flag) => Value::Number(Number::Bool(*flag)),
+            Argument::Text(text) => Value::Text(text.clone()),
+            Argument::DType(dtype) => Value::DType(*dtype),
+            Argument::Floats(_) | Argument::Bools(_) | Argument::Body(_) | Argument::None => {
+                Value::None
+            }
+        })
+    }
+}
+
+fn unknown_size(name: &str) -> GraphError {
+    GraphError::Size {
+        value: name.to_owned(),
+        reason: "it follows from values, which are not computed".to_owned(),
+    }
+}

@@ -1,0 +1,605 @@
+//! A training job around a graph: the loop that a script runs.
+
+mod notes;
+
+use crate::aten::{Axes, Reduction};
+use crate::dtype::DType;
+use crate::eager::Eager;
+use crate::eager::arguments::{Absent, args};
+use crate::eager::tensor::Tensor;
+use crate::error::GraphError;
+use crate::graph::{Graph, InputRole};
+use crate::interpreter::{Course, Findings, Interpreter, Settings, Value};
+use crate::optimizer::{Optimizer, Running};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What is done with a graph.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Workload {
+    /// Forward, backward and optimizer; without one, forward without gradients.
+    pub training: Option<Training>,
+    /// Autocast around the forward.
+    pub autocast: Option<DType>,
+    /// The type that parameters and floating-point inputs are converted to (`model.to(dtype)`).
+    pub dtype: Option<DType>,
+    /// Iterations that are run.
+    pub iterations: u32,
+    /// Size of the batch, where the graph leaves it open.
+    pub batch: Option<i64>,
+    /// Length of sequences, where the graph leaves it open.
+    pub length: Option<i64>,
+    /// Values of other symbols by name.
+    pub symbols: BTreeMap<String, i64>,
+    /// Modules whose saved tensors are computed again in backward (`torch.utils.checkpoint`), by the end of their
+    /// path; `*` stands for one name.
+    pub checkpoints: Vec<String>,
+}
+
+/// The part of training.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Training {
+    /// The optimizers, each with its parameters by group; none for all that need gradients.
+    pub optimizers: Vec<(Optimizer, Vec<Vec<String>>)>,
+    /// Parameters that need no gradient.
+    pub frozen: BTreeSet<String>,
+    /// What one iteration does, in order.
+    pub order: Vec<Event>,
+    /// Cleared gradients are freed (`set_to_none=True`).
+    pub set_to_none: bool,
+    /// For each backward pass, the number of results of the graph that it begins with, in their order.
+    pub losses: Vec<usize>,
+    /// The loss of the first result, where the graph does not end in one.
+    pub loss: Option<Loss>,
+    /// What the loop has names for while the next iteration begins.
+    pub keeps: Keeps,
+}
+
+/// What names of the loop keep alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Keeps {
+    /// Results of the model that the loss is computed of, until backward is over.
+    pub results: bool,
+    /// Loss and results until the next iteration has its own, as names of a loop in a module do.
+    pub into_next: bool,
+}
+
+/// Something that an iteration does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// `zero_grad()` of all optimizers.
+    ZeroGrad,
+    /// Forward as far as a loss needs, and its backward.
+    Backward(usize),
+    /// `clip_grad_norm_`.
+    ClipGradients,
+    /// `step()` of an optimizer.
+    Step(usize),
+}
+
+/// A loss that is computed of the model's first result and a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Loss {
+    /// `F.cross_entropy` with classes as targets; classes are the last dimension of sequences, else the second.
+    CrossEntropy,
+    /// `F.mse_loss`.
+    Mse,
+    /// `F.binary_cross_entropy_with_logits`.
+    BinaryCrossEntropy,
+    /// The sum of all results.
+    Sum,
+}
+
+impl Default for Workload {
+    fn default() -> Self {
+        Self {
+            training: None,
+            autocast: None,
+            dtype: None,
+            iterations: 3,
+            batch: None,
+            length: None,
+            symbols: BTreeMap::new(),
+            checkpoints: Vec::new(),
+        }
+    }
+}
+
+impl Training {
+    /// Training with an optimizer, as PyTorch's tutorials write it.
+    #[must_use]
+    pub fn new(optimizer: Optimizer) -> Self {
+        Self {
+            optimizers: vec![(optimizer, Vec::new())],
+            frozen: BTreeSet::new(),
+            order: vec![Event::ZeroGrad, Event::Backward(0), Event::Step(0)],
+            set_to_none: true,
+            losses: vec![1],
+            loss: None,
+            keeps: Keeps { results: true, into_next: true },
+        }
+    }
+
+    /// Sets the number of equal passes in an iteration.
+    pub fn accumulate(&mut self, passes: u32) {
+        let is_pass = |event: &Event| matches!(event, Event::Backward(_));
+        let Some(first) = self.order.iter().position(is_pass) else { return };
+        let pass = self.order[first];
+        self.order.retain(|event| !is_pass(event));
+        let passes = std::iter::repeat_n(pass, passes.max(1) as usize);
+        self.order.splice(first..first, passes);
+    }
+}
+
+/// What a graph does, written as PyTorch's profiler writes what a CPU did.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ActedRun {
+    /// Kineto's JSON.
+    pub trace: String,
+    /// Events in it.
+    pub events: usize,
+    /// Operators that have no definition: counted by the sizes of their results.
+    pub unknown_operators: Vec<String>,
+    /// Operators whose results have other sizes than the graph says.
+    pub different_sizes: Vec<String>,
+    /// Symbols with the values that were taken.
+    pub symbols: BTreeMap<String, i64>,
+}
+
+/// Runs a graph without values.
+///
+/// # Errors
+/// If a size is not known, a tensor too large for any machine, or there is no loss to train with.
+pub fn act(graph: &Graph, workload: &Workload) -> Result<ActedRun, GraphError> {
+    let settings = Settings {
+        symbols: Arc::new(symbols(graph, workload)?),
+        checkpoints: workload.checkpoints.clone(),
+        keeps_results: workload.training.as_ref().is_some_and(|t| t.keeps.results),
+    };
+    let eager = Eager::new();
+    let mut findings = Findings::default();
+    let mut job = Job::new(&eager, graph, workload, &settings)?;
+    job.run(&mut findings)?;
+    let notes = notes::of(&job, &findings);
+    drop(job);
+    if eager.is_too_large() {
+        return Err(GraphError::Huge);
+    }
+    let events = eager.events();
+    Ok(ActedRun {
+        trace: eager.into_json(&notes),
+        events,
+        unknown_operators: findings.unknown.into_iter().collect(),
+        different_sizes: findings.different.into_iter().collect(),
+        symbols: settings.symbols.as_ref().clone(),
+    })
+}
+
+fn symbols(graph: &Graph, workload: &Workload) -> Result<BTreeMap<String, i64>, GraphError> {
+    let mut symbols = graph.symbols.clone();
+    let mut set = |name: Option<&str>, value: Option<i64>, what: &'static str| {
+        let Some(value) = value else { return Ok(()) };
+        let name = name.ok_or(GraphError::Fixed { what })?;
+        symbols.insert(name.to_owned(), value);
+        Ok(())
+    };
+    set(graph.batch_symbol(), workload.batch, "the batch size")?;
+    set(graph.length_symbol(), workload.length, "the length of sequences")?;
+    for (name, value) in &workload.symbols {
+        set(Some(name), Some(*value), "this size")?;
+    }
+    Ok(symbols)
+}
+
+struct Job<'a> {
+    eager: &'a Eager,
+    graph: &'a Graph,
+    workload: &'a Workload,
+    settings: &'a Settings,
+    /// Parameters, buffers and constants by their place among the inputs.
+    model: BTreeMap<usize, Tensor>,
+    optimizers: Vec<Running<'a>>,
+}
+
+impl<'a> Job<'a> {
+    fn new(
+        eager: &'a Eager,
+        graph: &'a Graph,
+        workload: &'a Workload,
+        settings: &'a Settings,
+    ) -> Result<Self, GraphError> {
+        let mut job = Self {
+            eager,
+            graph,
+            workload,
+            settings,
+            model: BTreeMap::new(),
+            optimizers: Vec::new(),
+        };
+        job.build_model()?;
+        if let Some(training) = &workload.training {
+            for (optimizer, names) in &training.optimizers {
+                let groups = job.groups(names);
+                job.optimizers.push(Running::new(eager, optimizer, groups));
+            }
+        }
+        Ok(job)
+    }
+
+    /// Sizes and type of an input.
+    fn shape(&self, at: usize) -> Result<(Vec<i64>, DType), GraphError> {
+        let info = &self.graph.body.values[self.graph.inputs[at].value.0 as usize];
+        let unknown = || GraphError::Size {
+            value: info.name.clone(),
+            reason: "the graph does not say it".to_owned(),
+        };
+        let tensor = info.tensor.as_ref().ok_or_else(unknown)?;
+        let dims: Option<Vec<i64>> =
+            tensor.dims.iter().map(|d| d.value(&self.settings.symbols)).collect();
+        let dtype = match self.workload.dtype {
+            Some(dtype) if tensor.dtype.is_floating_point() => dtype,
+            _ => tensor.dtype,
+        };
+        Ok((dims.ok_or_else(unknown)?, dtype))
+    }
+
+    /// Parameters and buffers, module by module as `Module._apply` moves them: a module's children first.
+    fn build_model(&mut self) -> Result<(), GraphError> {
+        let frozen = self.workload.training.as_ref().map(|t| &t.frozen);
+        for at in placement_order(self.graph) {
+            let (dims, dtype) = self.shape(at)?;
+            let tensor = self.eager.without_gradients(|| self.eager.empty_called(&dims, dtype));
+            if let InputRole::Parameter(name) = &self.graph.inputs[at].role {
+                self.eager.call("aten::detach", args![tensor], || ());
+                let asked = self.graph.body.values[self.graph.inputs[at].value.0 as usize]
+                    .tensor
+                    .as_ref()
+                    .is_some_and(|t| t.requires_grad);
+                if asked && frozen.is_some_and(|frozen| !frozen.contains(name)) {
+                    tensor.set_requires_grad();
+                }
+            }
+            self.model.insert(at, tensor);
+            for (name, input) in self.graph.inputs.iter().enumerate() {
+                if input.same_as == Some(at) {
+                    self.model.insert(name, self.model[&at].clone());
+                }
+            }
+        }
+        let mut moved = BTreeSet::new();
+        for at in placement_order(self.graph) {
+            if let Some(tensor) = self.model.get(&at)
+                && moved.insert(tensor.memory())
+            {
+                self.eager.mark("to_device", tensor);
+            }
+        }
+        Ok(())
+    }
+
+    fn groups(&self, names: &[Vec<String>]) -> Vec<Vec<Tensor>> {
+        let mut by_name = BTreeMap::new();
+        let mut all = Vec::new();
+        for (at, input) in self.graph.inputs.iter().enumerate() {
+            if let (InputRole::Parameter(name), Some(tensor)) = (&input.role, self.model.get(&at))
+                && tensor.requires_grad()
+            {
+                by_name.insert(name.as_str(), tensor.clone());
+                if !all.iter().any(|known: &Tensor| known.identity() == tensor.identity()) {
+                    all.push(tensor.clone());
+                }
+            }
+        }
+        let listed: Vec<Vec<Tensor>> = names
+            .iter()
+            .map(|group| {
+                group.iter().filter_map(|name| by_name.get(name.as_str()).cloned()).collect()
+            })
+            .collect();
+        if listed.iter().all(Vec::is_empty) { vec![all] } else { listed }
+    }
+
+    fn run(&mut self, findings: &mut Findings) -> Result<(), GraphError> {
+        let mut kept = Kept::default();
+        let eager = self.eager;
+        for iteration in 0..self.workload.iterations {
+            let result = eager.annotated(format!("ProfilerStep#{iteration}"), || {
+                match &self.workload.training {
+                    Some(training) => self.train(training, &mut kept, findings),
+                    None => eager.without_gradients(|| self.infer(&mut kept, findings)),
+                }
+            });
+            result?;
+        }
+        // The recording ends in the loop, where its names are still bound.
+        eager.close();
+        Ok(())
+    }
+
+    /// The batch of an iteration: made on the host, moved to the device.
+    fn batch(&self) -> Result<Vec<Value>, GraphError> {
+        let mut batch = Vec::new();
+        for (at, input) in self.graph.inputs.iter().enumerate() {
+            if input.role != InputRole::Batch {
+                continue;
+            }
+            if self.graph.body.values[input.value.0 as usize].tensor.is_none() {
+                batch.push(Value::None);
+                continue;
+            }
+            let (dims, dtype) = self.shape(at)?;
+            let tensor = self.eager.empty_called(&dims, dtype);
+            let arguments =
+                args![tensor, dtype.number(), 0_i64, Absent, Absent, false, false, Absent];
+            self.eager.call("aten::to", arguments, || ());
+            self.eager.mark("to_device", &tensor);
+            batch.push(Value::Tensor(tensor));
+        }
+        Ok(batch)
+    }
+
+    /// The graph with a batch, before its first operator.
+    fn begun(&self, batch: &[Value], findings: &mut Findings) -> Course {
+        let mut batch = batch.iter();
+        let inputs = (0..self.graph.inputs.len()).map(|at| match self.model.get(&at) {
+            Some(tensor) => Value::Tensor(tensor.clone()),
+            None => batch.next().cloned().unwrap_or(Value::None),
+        });
+        Interpreter::new(self.eager, self.settings, findings).begin(self.graph, inputs.collect())
+    }
+
+    /// Runs on, as far as these results need.
+    fn forward(
+        &self,
+        course: &mut Course,
+        outputs: Range<usize>,
+        findings: &mut Findings,
+    ) -> Result<Vec<Value>, GraphError> {
+        let mut interpreter = Interpreter::new(self.eager, self.settings, findings);
+        match self.workload.autocast {
+            Some(dtype) => {
+                self.eager.autocast(Some(dtype), || interpreter.advance(course, outputs))
+            }
+            None => interpreter.advance(course, outputs),
+        }
+    }
+
+    /// The loss of the first result, with a target that is made for it.
+    fn loss(&self, loss: Loss, outputs: &[Value]) -> Result<Tensor, GraphError> {
+        let result = outputs.iter().find_map(|value| match value {
+            Value::Tensor(tensor) if tensor.requires_grad() => Some(tensor),
+            _ => None,
+        });
+        let result = result.ok_or(GraphError::NoLoss)?;
+        let e = self.eager;
+        let compute = || {
+            let target = |dims: &[i64], dtype: DType| {
+                let target = e.empty_called(dims, dtype);
+                e.mark("to_device", &target);
+                target
+            };
+            match loss {
+                Loss::Sum => e.sum(result, &Axes::All, false, None),
+                Loss::Mse => {
+                    let target = target(result.dims(), result.dtype());
+                    let names = ("aten::mse_loss", "MseLossBackward0", "aten::mse_loss_backward");
+                    e.pointwise_loss(names, (result, &target), Reduction::Mean)
+                }
+                Loss::BinaryCrossEntropy => {
+                    let target = target(result.dims(), result.dtype());
+                    e.bce_with_logits((result, &target), (None, None), Reduction::Mean)
+                }
+                Loss::CrossEntropy => {
+                    // (batch, length, classes) is flattened, as language models do.
+                    let logits = if result.rank() == 3 {
+                        e.view(result, &[-1, result.dim(-1)])
+                    } else {
+                        result.clone()
+                    };
+                    let logits = if self.workload.autocast.is_some() {
+                        e.to_dtype(&logits, DType::F32)
+                    } else {
+                        logits
+                    };
+                    let dims: Vec<i64> = logits
+                        .dims()
+                        .iter()
+                        .enumerate()
+                        .filter(|(at, _)| *at != 1)
+                        .map(|(_, &d)| d)
+                        .collect();
+                    let target = target(&dims, DType::I64);
+                    e.cross_entropy((&logits, &target), None, Reduction::Mean, (-100, 0.0))
+                }
+            }
+        };
+        Ok(compute())
+    }
+
+    fn infer(&self, kept: &mut Kept, findings: &mut Findings) -> Result<(), GraphError> {
+        let batch = self.batch()?;
+        kept.batch.clone_from(&batch);
+        let mut course = self.begun(&batch, findings);
+        drop(batch);
+        let all = 0..self.graph.body.outputs.len();
+        kept.results = self.forward(&mut course, all, findings)?;
+        Ok(())
+    }
+
+    fn train(
+        &mut self,
+        training: &Training,
+        kept: &mut Kept,
+        findings: &mut Findings,
+    ) -> Result<(), GraphError> {
+        let mut course: Option<Course> = None;
+        let mut last = None;
+        for event in &training.order {
+            match *event {
+                Event::ZeroGrad => {
+                    self.optimizers.iter().for_each(|o| o.zero_grad(training.set_to_none));
+                }
+                Event::ClipGradients => self.clip(),
+                Event::Step(optimizer) => {
+                    if let Some(optimizer) = self.optimizers.get_mut(optimizer) {
+                        optimizer.step();
+                    }
+                }
+                Event::Backward(loss) => {
+                    // A pass that is not later in the same graph begins it anew.
+                    if last.is_none_or(|last| last >= loss) {
+                        let batch = self.batch()?;
+                        kept.batch.clone_from(&batch);
+                        course = Some(self.begun(&batch, findings));
+                    }
+                    last = Some(loss);
+                    if let Some(course) = &mut course {
+                        self.pass(training, loss, (course, kept), findings)?;
+                    }
+                }
+            }
+        }
+        if !training.keeps.into_next {
+            *kept = Kept::default();
+        }
+        Ok(())
+    }
+
+    /// Forward as far as a loss needs, and its backward.
+    fn pass(
+        &self,
+        training: &Training,
+        loss: usize,
+        (course, kept): (&mut Course, &mut Kept),
+        findings: &mut Findings,
+    ) -> Result<(), GraphError> {
+        let before: usize = training.losses.iter().take(loss).sum();
+        let count = training.losses.get(loss).copied().unwrap_or(1);
+        let is_last = loss + 1 >= training.losses.len();
+        let end = if is_last { self.graph.body.outputs.len() } else { before + count };
+        let mut outputs = self.forward(course, before..end, findings)?;
+        if let Some(loss) = training.loss {
+            outputs.insert(0, Value::Tensor(self.loss(loss, &outputs)?));
+        }
+        kept.results.clone_from(&outputs);
+        let losses = outputs.iter().filter_map(|value| match value {
+            Value::Tensor(t) if t.elements() == 1 && t.requires_grad() => Some(t.clone()),
+            _ => None,
+        });
+        let losses: Vec<Tensor> = losses.take(count.max(1)).collect();
+        drop(outputs);
+        if losses.is_empty() {
+            return Err(GraphError::NoLoss);
+        }
+        losses.iter().for_each(|loss| self.eager.backward(loss));
+        Ok(())
+    }
+
+    /// `torch.nn.utils.clip_grad_norm_` (torch/nn/utils/clip_grad.py).
+    fn clip(&self) {
+        let e = self.eager;
+        let gradients: Vec<Tensor> = self.optimizers.iter().flat_map(Running::gradients).collect();
+        let Some(first) = gradients.first() else { return };
+        e.without_gradients(|| {
+            let norms: Vec<Tensor> = e.call("aten::_foreach_norm", args![gradients, 2.0], || {
+                let norm = |g: &Tensor| {
+                    e.call("aten::linalg_vector_norm", args![g, 2.0, Absent, false], || {
+                        e.empty(&[], g.dtype())
+                    })
+                };
+                gradients.iter().map(norm).collect()
+            });
+            let stacked = e.stack(&norms, 0);
+            let total = e.call("aten::linalg_vector_norm", args![stacked, 2.0], || {
+                e.empty(&[], first.dtype())
+            });
+            drop((norms, stacked));
+            let shifted = e.call("aten::add", args![total, 1e-6], || e.like(&total));
+            let factor = e.call("aten::mul", args![shifted, 1.0], || e.like(&shifted));
+            let clamped = e.call("aten::clamp", args![factor, Absent, 1.0], || e.like(&factor));
+            drop((shifted, factor));
+            e.call("aten::_foreach_mul_", args![gradients, clamped], || ());
+        });
+    }
+}
+
+/// What the names of the loop refer to.
+#[derive(Default)]
+struct Kept {
+    batch: Vec<Value>,
+    results: Vec<Value>,
+}
+
+/// Places of parameters, buffers and constants among the inputs, in the order in which `model.to(device)` moves
+/// them (torch/nn/modules/module.py, `_apply`): children in the order of their first tensor, then a module's own
+/// parameters, then its buffers.
+fn placement_order(graph: &Graph) -> Vec<usize> {
+    #[derive(Default)]
+    struct Module<'a> {
+        children: Vec<(&'a str, Module<'a>)>,
+        parameters: Vec<usize>,
+        buffers: Vec<usize>,
+    }
+    impl<'a> Module<'a> {
+        fn child(&mut self, name: &'a str) -> &mut Self {
+            let at =
+                self.children.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+                    self.children.push((name, Module::default()));
+                    self.children.len() - 1
+                });
+            &mut self.children[at].1
+        }
+
+        fn order(&self, out: &mut Vec<usize>) {
+            for (_, child) in &self.children {
+                child.order(out);
+            }
+            out.extend(&self.parameters);
+            out.extend(&self.buffers);
+        }
+    }
+    let mut root = Module::default();
+    let mut constants = Vec::new();
+    let twins: BTreeMap<usize, usize> = graph
+        .inputs
+        .iter()
+        .enumerate()
+        .filter_map(|(name, input)| Some((input.same_as?, name)))
+        .collect();
+    for (at, input) in graph.inputs.iter().enumerate() {
+        // A tied weight has the place of the first of its names.
+        let (at, input) = match (input.same_as, twins.get(&at)) {
+            (Some(twin), _) if twin > at => (twin, input),
+            (Some(_), _) => continue,
+            (None, Some(&twin)) if twin < at => continue,
+            (None, _) => (at, input),
+        };
+        let (path, is_parameter) = match &input.role {
+            InputRole::Parameter(path) => (path, true),
+            InputRole::Buffer(path) => (path, false),
+            InputRole::Constant(_) => {
+                constants.push(at);
+                continue;
+            }
+            InputRole::Batch => continue,
+        };
+        let mut module = &mut root;
+        if let Some((modules, _)) = path.rsplit_once('.') {
+            for name in modules.split('.') {
+                module = module.child(name);
+            }
+        }
+        if is_parameter { module.parameters.push(at) } else { module.buffers.push(at) }
+    }
+    let mut order = Vec::new();
+    root.order(&mut order);
+    order.extend(constants);
+    order
+}

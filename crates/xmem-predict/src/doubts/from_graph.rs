@@ -1,0 +1,42 @@
+//! Answers from the graph of a model: nothing was run, and the loop around the model is assumed.
+
+use super::{Assessment, Doubt, Subject};
+use crate::range::Confidence;
+use xmem_types::Severity;
+
+pub(super) const DOUBT: Doubt = Doubt { name: "from_graph", assess };
+
+fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
+    let Some(graph) = subject.profile().recording().and_then(|r| r.graph.as_ref()) else { return };
+    assessment.lower_to(Confidence::Likely);
+    assessment.notes.report("from-graph", Severity::Note, None, || {
+        "from the graph of the model, nothing was run: the training loop, the lifetimes of its names and the form of \
+         each operator are as PyTorch's eager mode has them"
+            .to_owned()
+    });
+    let list = |names: &[String]| names.iter().take(6).cloned().collect::<Vec<_>>().join(", ");
+    let unknown = &graph.unknown_operators;
+    if !unknown.is_empty() {
+        assessment.lower_to(Confidence::Doubtful);
+        assessment.notes.report("unknown-operators", Severity::Warning, None, || {
+            format!(
+                "{} operators of the graph have no definition here ({}): their results count, and a gradient for each \
+                 argument; `xmem profile` records what they really allocate",
+                unknown.len(),
+                list(unknown)
+            )
+        });
+    }
+    let different = &graph.different_sizes;
+    if !different.is_empty() {
+        assessment.lower_to(Confidence::Doubtful);
+        assessment.notes.report("different-sizes", Severity::Warning, None, || {
+            format!(
+                "the results of {} operators have other sizes than the graph says ({}): this is a defect of xmem, please \
+                 report it with the graph",
+                different.len(),
+                list(different)
+            )
+        });
+    }
+}
