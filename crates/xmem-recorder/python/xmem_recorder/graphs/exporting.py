@@ -1,0 +1,172 @@
+"""torch.export of a program, with as many dynamic dimensions as it allows."""
+
+import contextlib
+import logging
+import warnings
+
+from ..cpu import placement
+
+
+# Errors of torch.export by which it says that sizes or branches depend on values.
+BY_VALUES = ("GuardOnDataDependentSymNode", "DataDependentOutputException", "DynamicOutputShapeException")
+
+
+class Result:
+    """What was exported: the program of torch.export, and the dimensions that stayed dynamic."""
+
+    def __init__(self, exported, symbols, reason):
+        self.exported = exported
+        # By the name of a dimension: its size in the iteration.
+        self.symbols = symbols
+        # Why there are fewer than were tried: the first line of the error.
+        self.reason = reason
+        # Whether values of this iteration decided about sizes or branches.
+        self.by_values = False
+
+
+def export(watch, program, inputs):
+    """Exports a program; raises what torch.export raises for static shapes."""
+    torch = watch.torch
+    _prepare(watch, program)
+    leaves = {name: watch.tape.leaves[number] for name, number in inputs.by_name.items()}
+    values = tuple(_like(torch, leaf) for leaf in leaves.values())
+    reason = None
+    with warnings.catch_warnings(), _quiet():
+        warnings.simplefilter("ignore")
+        for symbols in _attempts(leaves):
+            shapes = _shapes(torch, leaves, symbols)
+            try:
+                exported = _training_export(torch)(program, values, dynamic_shapes=shapes, strict=False)
+                return Result(exported, symbols, reason)
+            except Exception as error:
+                reason = reason or first_line(error)
+                failure = error
+            if type(failure).__name__ in BY_VALUES or type(failure.__cause__).__name__ in BY_VALUES:
+                break
+        return _export_by_values(torch, program, leaves, reason, failure)
+
+
+def _prepare(watch, program):
+    """Puts the models into the state in which they were called, and has checkpoints call their functions."""
+    watch.is_over = True
+    placement.rest()
+    watch.torch.nn.Module._call_impl = watch.original_call
+    watch.checkpoint = lambda function, args, kwargs: function(*args, **_without_options(kwargs))
+    for module, training in list(watch.modes.items()):
+        module.training = training
+    for parameter in program.parameters():
+        parameter.grad = None
+
+
+def _without_options(kwargs):
+    for name in ("preserve_rng_state", "determinism_check", "debug", "early_stop"):
+        kwargs.pop(name, None)
+    return kwargs
+
+
+@contextlib.contextmanager
+def _quiet():
+    """Keeps torch.export's logs, which quote the whole error, from the script's terminal."""
+    logger = logging.getLogger("torch")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+def _training_export(torch):
+    """The export that keeps the operators of training: a function of its own before 2.7 (torch/export/__init__.py)."""
+    version = tuple(int(part) for part in str(torch.__version__).split(".")[:2])
+    return torch.export.export_for_training if version < (2, 7) else torch.export.export
+
+
+def _export_by_values(torch, program, leaves, reason, failure):
+    """Exports with the values of the iteration, where sizes or branches depend on them."""
+    draft = getattr(torch.export, "draft_export", None)
+    if draft is None:
+        raise failure
+    values = tuple(_like(torch, leaf, with_values=True) for leaf in leaves.values())
+    try:
+        exported = draft(program, values, strict=False)
+    except Exception:
+        raise failure from None
+    result = Result(exported, {}, reason)
+    result.by_values = True
+    return result
+
+
+def _like(torch, leaf, with_values=False):
+    if with_values and leaf.value is not None:
+        return leaf.value
+    value = torch.zeros(leaf.dims, dtype=leaf.dtype)
+    return value.requires_grad_() if leaf.requires_grad else value
+
+
+def dynamic_symbols(torch, result, inputs, leaves):
+    """By the name of a dynamic dimension: its symbol in the graph, and its size in the iteration."""
+    found = {}
+    sizes = {}
+    for node in result.exported.graph.nodes:
+        if node.op == "placeholder" and isinstance(node.meta.get("val"), torch.Tensor):
+            sizes[node.name] = node.meta["val"].shape
+    for name in inputs.by_name:
+        for at, size in enumerate(sizes.get(name, ())):
+            if isinstance(size, torch.SymInt):
+                kind = "batch" if at == 0 else "length"
+                found.setdefault(kind, {"symbol": str(size.node.expr), "size": leaves[name].dims[at]})
+    return found
+
+
+def count_operators(torch, exported):
+    """The number of calls of operators in a program, with those of its parts."""
+    graphs = [module.graph for module in exported.graph_module.modules() if isinstance(module, torch.fx.GraphModule)]
+    return sum(node.op == "call_function" for graph in graphs for node in graph.nodes)
+
+
+def batch_of(leaves):
+    """The size of the batch: the most frequent first size of the inputs that are not scalars."""
+    sizes = [leaf.dims[0] for leaf in leaves.values() if leaf.dims]
+    return max(sizes, key=sizes.count, default=None)
+
+
+def _length_of(leaves, batch):
+    """The length of sequences: the second size of integer inputs, if all have the same."""
+    lengths = {
+        leaf.dims[1]
+        for leaf in leaves.values()
+        if len(leaf.dims) == 2 and leaf.dims[0] == batch and not leaf.dtype.is_floating_point
+    }
+    return lengths.pop() if len(lengths) == 1 else None
+
+
+def _attempts(leaves):
+    batch = batch_of(leaves)
+    length = _length_of(leaves, batch)
+    if batch is not None and batch > 1:
+        if length is not None and length > 1:
+            yield {"batch": batch, "length": length}
+        yield {"batch": batch}
+    yield {}
+
+
+def _shapes(torch, leaves, symbols):
+    if not symbols:
+        return None
+    dims = {name: torch.export.Dim(name) for name in symbols}
+    shapes = []
+    for leaf in leaves.values():
+        shape = {}
+        if leaf.dims and leaf.dims[0] == symbols["batch"]:
+            shape[0] = dims["batch"]
+            if len(leaf.dims) == 2 and not leaf.dtype.is_floating_point and leaf.dims[1] == symbols.get("length"):
+                shape[1] = dims["length"]
+        shapes.append(shape or None)
+    return tuple(shapes)
+
+
+def first_line(error):
+    """The type and the first line of an error."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0].strip() if lines else ''}"
