@@ -55,6 +55,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/graphs/end.py",
     "xmem_recorder/graphs/exporting.py",
     "xmem_recorder/graphs/gradients.py",
+    "xmem_recorder/graphs/hidden.py",
     "xmem_recorder/graphs/job.py",
     "xmem_recorder/graphs/names.py",
     "xmem_recorder/graphs/program.py",

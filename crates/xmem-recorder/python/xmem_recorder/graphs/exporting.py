@@ -5,6 +5,7 @@ import logging
 import warnings
 
 from ..cpu import placement
+from . import hidden
 
 
 # Errors of torch.export by which it says that sizes or branches depend on values.
@@ -29,21 +30,62 @@ def export(watch, program, inputs):
     torch = watch.torch
     _prepare(watch, program)
     leaves = {name: watch.tape.leaves[number] for name, number in inputs.by_name.items()}
-    values = tuple(_like(torch, leaf) for leaf in leaves.values())
-    reason = None
     with warnings.catch_warnings(), _quiet():
         warnings.simplefilter("ignore")
-        for symbols in _attempts(leaves):
-            shapes = _shapes(torch, leaves, symbols)
-            try:
-                exported = _training_export(torch)(program, values, dynamic_shapes=shapes, strict=False)
-                return Result(exported, symbols, reason)
-            except Exception as error:
-                reason = reason or first_line(error)
-                failure = error
-            if type(failure).__name__ in BY_VALUES or type(failure.__cause__).__name__ in BY_VALUES:
-                break
-        return _export_by_values(torch, program, leaves, reason, failure)
+        with hidden.from_libraries(torch):
+            result, reason, failure = _try_symbols(torch, program, leaves)
+            if result is None:
+                result = _try_values(torch, program, leaves, reason)
+        if result is None:
+            # Libraries have branches without values for torch.export.
+            result, reason, _ = _try_symbols(torch, program, leaves)
+        if result is None:
+            raise failure
+        return result
+
+
+def _try_symbols(torch, program, leaves):
+    """The export with as many free sizes as possible; else None, the first reason and the last error."""
+    values = tuple(_like(torch, leaf) for leaf in leaves.values())
+    reason = failure = None
+    for symbols in _attempts(leaves):
+        shapes = _shapes(torch, leaves, symbols)
+        try:
+            exported = _training_export(torch)(program, values, dynamic_shapes=shapes, strict=False)
+            return Result(exported, symbols, reason), reason, None
+        except Exception as error:
+            reason = reason or first_line(error)
+            failure = error
+        if _is_by_values(failure):
+            break
+    return None, reason, failure
+
+
+def _is_by_values(error):
+    """Returns whether torch.export says that it would need values."""
+    while error is not None:
+        if type(error).__name__ in BY_VALUES:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _try_values(torch, program, leaves, reason):
+    """The export with the values of the iteration, where sizes or branches depend on them; None if it fails."""
+    draft = getattr(torch.export, "draft_export", None)
+    if draft is None:
+        return None
+    values = tuple(_like(torch, leaf, with_values=True) for leaf in leaves.values())
+    for symbols in _attempts(leaves):
+        try:
+            exported = draft(program, values, dynamic_shapes=_shapes(torch, leaves, symbols), strict=False)
+        except Exception as error:
+            reason = first_line(error)
+            continue
+        result = Result(exported, symbols, reason)
+        result.by_values = True
+        return result
+    return None
 
 
 def _prepare(watch, program):
@@ -82,21 +124,6 @@ def _training_export(torch):
     return torch.export.export_for_training if version < (2, 7) else torch.export.export
 
 
-def _export_by_values(torch, program, leaves, reason, failure):
-    """Exports with the values of the iteration, where sizes or branches depend on them."""
-    draft = getattr(torch.export, "draft_export", None)
-    if draft is None:
-        raise failure
-    values = tuple(_like(torch, leaf, with_values=True) for leaf in leaves.values())
-    try:
-        exported = draft(program, values, strict=False)
-    except Exception:
-        raise failure from None
-    result = Result(exported, {}, reason)
-    result.by_values = True
-    return result
-
-
 def _like(torch, leaf, with_values=False):
     if with_values and leaf.value is not None:
         return leaf.value
@@ -113,7 +140,7 @@ def dynamic_symbols(torch, result, inputs, leaves):
             sizes[node.name] = node.meta["val"].shape
     for name in inputs.by_name:
         for at, size in enumerate(sizes.get(name, ())):
-            if isinstance(size, torch.SymInt):
+            if isinstance(size, torch.SymInt) and not size.node.expr.is_number:
                 kind = "batch" if at == 0 else "length"
                 found.setdefault(kind, {"symbol": str(size.node.expr), "size": leaves[name].dims[at]})
     return found
@@ -168,5 +195,6 @@ def _shapes(torch, leaves, symbols):
 
 def first_line(error):
     """The type and the first line of an error."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0].strip() if lines else ''}"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = lines[0].partition(" For more information")[0] if lines else ""
+    return f"{type(error).__name__}: {text}"
