@@ -127,7 +127,8 @@ def _training_export(torch):
 def _like(torch, leaf, with_values=False):
     if with_values and leaf.value is not None:
         return leaf.value
-    value = torch.zeros(leaf.dims, dtype=leaf.dtype)
+    make = torch.randn if with_values and leaf.dtype.is_floating_point else torch.zeros
+    value = make(leaf.dims, dtype=leaf.dtype)
     return value.requires_grad_() if leaf.requires_grad else value
 
 

@@ -91,6 +91,8 @@ def _order(watch):
             event["loss"] = details["index"]
         if "optimizer" in details:
             event["optimizer"] = numbers.get(id(details["optimizer"]))
+            if details["closure"]:
+                event["closure"] = True
         order.append(event)
     return order
 

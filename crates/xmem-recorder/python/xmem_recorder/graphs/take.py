@@ -21,6 +21,9 @@ def take(watch, path, name):
     accumulation = 1
     if len(groups) > 1 and len({_signature(tape, entries) for entries in slices}) == 1 and _are_apart(slices):
         accumulation, groups, slices = len(groups), groups[:1], slices[:1]
+        if any(details.get("closure") for _, details in state.events):
+            # The passes follow each other within the step.
+            accumulation = 1
     numbers = [number for group in groups for number in group]
     entries = tape.slice(numbers)
     made, inputs = program.build(watch, entries, numbers)

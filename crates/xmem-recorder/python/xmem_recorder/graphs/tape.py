@@ -13,6 +13,12 @@ from . import structures
 MAX_KEPT = 16 << 20
 # Entries from which on those without gradients are dropped: an evaluation before the training.
 MAX_ENTRIES = 200_000
+# Functions whose results have the memory of their input: what they make of a batch stays part of the graph, so that its sizes
+# follow from those of the batch.
+VIEWS = frozenset(
+    """__getitem__ chunk expand expand_as flatten movedim narrow permute reshape select split squeeze swapaxes t
+    transpose unbind unflatten unsqueeze view view_as""".split()
+)
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -36,9 +42,9 @@ class Leaf:
         self.name = None
         # Set where it is a parameter or buffer: the tensor itself, which its model keeps.
         self.parameter = None
-        # A copy, unless it is large: sizes may depend on the values.
+        # A copy of integers, unless it is large: sizes and branches may depend on them.
         self.value = None
-        if not tensor.requires_grad and tensor.numel() * tensor.element_size() <= MAX_KEPT:
+        if not tensor.dtype.is_floating_point and not tensor.dtype.is_complex and tensor.numel() * tensor.element_size() <= MAX_KEPT:
             self.value = tensor.detach().clone()
 
 
@@ -71,7 +77,8 @@ class Tape:
         """Forgets the entries."""
         self.entries = []
         self.leaves = {}
-        self.made = set()
+        # Numbers of tensors that models made, or what was made of these; the others belong to the batch.
+        self.derived = set()
         self.known.clear()
 
     def number_of(self, tensor):
@@ -133,19 +140,31 @@ class Tape:
         if not outputs and not entry.changed:
             return False
         read = set(entry.inputs)
+        is_derived = self._is_derived(entry)
+        if not is_derived and not (read and getattr(entry.function, "__name__", "") in VIEWS):
+            return False
         for tensor in outputs:
             number = self.number_of(tensor)
             if number is None:
                 number = self._give(tensor)
-                self.made.add(number)
-            elif number in read:
-                if entry.module is None:
-                    entry.changed.append(number)
+            elif number in read and entry.module is None:
+                entry.changed.append(number)
             entry.outputs.append(number)
+        if is_derived:
+            self.derived.update(entry.outputs, entry.changed)
         self.entries.append(entry)
         if len(self.entries) > MAX_ENTRIES:
             self.entries = [old for old in self.entries if old.with_gradients]
         return True
+
+    def _is_derived(self, entry):
+        """Returns whether a call has to do with a model: others prepare the batch, and their results are inputs."""
+        if entry.module is not None and next(entry.module.parameters(), None) is not None:
+            return True
+        if not self.derived.isdisjoint(entry.inputs):
+            return True
+        leaves = (self.leaves.get(number) for number in entry.inputs)
+        return any(leaf is not None and leaf.requires_grad for leaf in leaves)
 
     def slice(self, numbers):
         """The entries that lead to these tensors, in their order."""

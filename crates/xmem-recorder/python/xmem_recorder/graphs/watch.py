@@ -128,7 +128,7 @@ def _watch_calls(torch, watch):
             watch.results.extend(entry.outputs)
         return result
 
-    module_class._call_impl = call_impl
+    module_class._call_impl = watch.call_impl = call_impl
 
 
 def _model_called(watch, module):
@@ -195,15 +195,19 @@ def _watch_optimizers(torch, watch):
 def _stepped(watch, optimizer, step, args, kwargs):
     """Runs the step, but for the last one: its state takes memory that nobody looks at."""
     state = watch.course
-    state.note(course.STEP, optimizer=optimizer)
     state.steps[id(optimizer)] = state.steps.get(id(optimizer), 0) + 1
-    needs_closure = bool(args or kwargs.get("closure"))
-    is_last = state.is_complete() and watch.is_last_iteration()
-    watch.depth += 1
-    try:
-        result = None if is_last and not needs_closure else step(optimizer, *args, **kwargs)
-    finally:
-        watch.depth -= 1
+    has_closure = bool(args or kwargs.get("closure"))
+    if has_closure:
+        # It calls the model.
+        result = step(optimizer, *args, **kwargs)
+    else:
+        is_last = state.is_complete() and watch.is_last_iteration()
+        watch.depth += 1
+        try:
+            result = None if is_last else step(optimizer, *args, **kwargs)
+        finally:
+            watch.depth -= 1
+    state.note(course.STEP, optimizer=optimizer, closure=has_closure)
     if not state.is_complete():
         return result
     if watch.is_last_iteration():
