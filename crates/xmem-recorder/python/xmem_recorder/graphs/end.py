@@ -36,7 +36,10 @@ def install(torch):
     version = tuple(int(part) for part in str(torch.__version__).split(".")[:2])
     if version < take.OLDEST:
         oldest = ".".join(map(str, take.OLDEST))
-        session.send("unsupported", text=f"torch {torch.__version__} has no export for training: {oldest} or later is needed")
+        session.send(
+            "unsupported",
+            text=f"torch {torch.__version__} has no export for training: {oldest} or later is needed",
+        )
         return
     _end.watch = watch.install(torch, session.settings()["steps"], _finish)
     _end.watch.raise_again = _raise_again
@@ -91,11 +94,17 @@ def _at_the_end():
         return
     if _end.failure is not None:
         kind, trace = _end.failure
-        session.send("no_graph", text=f"the script raised {errors.describe_type(kind, trace)} before a step was complete")
+        session.send(
+            "no_graph",
+            text=f"the script raised {errors.describe_type(kind, trace)} before a step was complete",
+        )
     elif seen.course.backwards:
         _take(seen)
     else:
-        session.send("no_graph", text="the script ended without a backward pass: only training has a graph")
+        session.send(
+            "no_graph",
+            text="the script ended without a backward pass: only training has a graph",
+        )
 
 
 def _forget():

@@ -1,6 +1,7 @@
 """torch.export of a program, with as many dynamic dimensions as it allows."""
 
 import contextlib
+import io
 import logging
 import warnings
 
@@ -9,7 +10,11 @@ from . import hidden
 
 
 # Errors of torch.export by which it says that sizes or branches depend on values.
-BY_VALUES = ("GuardOnDataDependentSymNode", "DataDependentOutputException", "DynamicOutputShapeException")
+BY_VALUES = (
+    "GuardOnDataDependentSymNode",
+    "DataDependentOutputException",
+    "DynamicOutputShapeException",
+)
 
 
 class Result:
@@ -29,7 +34,9 @@ def export(watch, program, inputs):
     """Exports a program; raises what torch.export raises for static shapes."""
     torch = watch.torch
     _prepare(watch, program)
-    leaves = {name: watch.tape.leaves[number] for name, number in inputs.by_name.items()}
+    leaves = {
+        name: watch.tape.leaves[number] for name, number in inputs.by_name.items()
+    }
     with warnings.catch_warnings(), _quiet():
         warnings.simplefilter("ignore")
         with hidden.from_libraries(torch):
@@ -51,7 +58,9 @@ def _try_symbols(torch, program, leaves):
     for symbols in _attempts(leaves):
         shapes = _shapes(torch, leaves, symbols)
         try:
-            exported = _training_export(torch)(program, values, dynamic_shapes=shapes, strict=False)
+            exported = _training_export(torch)(
+                program, values, dynamic_shapes=shapes, strict=False
+            )
             return Result(exported, symbols, reason), reason, None
         except Exception as error:
             reason = reason or first_line(error)
@@ -72,20 +81,38 @@ def _is_by_values(error):
 
 def _try_values(torch, program, leaves, reason):
     """The export with the values of the iteration, where sizes or branches depend on them; None if it fails."""
-    draft = getattr(torch.export, "draft_export", None)
-    if draft is None:
-        return None
     values = tuple(_like(torch, leaf, with_values=True) for leaf in leaves.values())
-    for symbols in _attempts(leaves):
-        try:
-            exported = draft(program, values, dynamic_shapes=_shapes(torch, leaves, symbols), strict=False)
-        except Exception as error:
-            reason = first_line(error)
-            continue
-        result = Result(exported, symbols, reason)
-        result.by_values = True
-        return result
+    for export_by_values in _exports_by_values(torch):
+        for symbols in _attempts(leaves):
+            try:
+                exported = export_by_values(
+                    program,
+                    values,
+                    dynamic_shapes=_shapes(torch, leaves, symbols),
+                    strict=False,
+                )
+            except Exception as error:
+                reason = first_line(error)
+                continue
+            result = Result(exported, symbols, reason)
+            result.by_values = True
+            return result
     return None
+
+
+def _exports_by_values(torch):
+    """The functions that export with values: torch's own for drafts (torch/export/_draft_export.py) takes several times as
+    long as its core, as it also logs each branch."""
+    config = torch._functorch.config
+    if hasattr(config, "fake_tensor_propagate_real_tensors"):
+
+        def with_values(*args, **options):
+            with config.patch(fake_tensor_propagate_real_tensors=True):
+                return _training_export(torch)(*args, **options)
+
+        yield with_values
+    if hasattr(torch.export, "draft_export"):
+        yield torch.export.draft_export
 
 
 def _prepare(watch, program):
@@ -93,7 +120,9 @@ def _prepare(watch, program):
     watch.is_over = True
     placement.rest()
     watch.torch.nn.Module._call_impl = watch.original_call
-    watch.checkpoint = lambda function, args, kwargs: function(*args, **_without_options(kwargs))
+    watch.checkpoint = lambda function, args, kwargs: function(
+        *args, **_without_options(kwargs)
+    )
     for module, training in list(watch.modes.items()):
         module.training = training
     for parameter in program.parameters():
@@ -108,14 +137,14 @@ def _without_options(kwargs):
 
 @contextlib.contextmanager
 def _quiet():
-    """Keeps torch.export's logs, which quote the whole error, from the script's terminal."""
-    logger = logging.getLogger("torch")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
+    """Keeps what torch.export logs and prints about attempts from the script's terminal: whole graphs."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
     try:
-        yield
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            yield
     finally:
-        logger.setLevel(level)
+        logging.disable(disabled)
 
 
 def _training_export(torch):
@@ -143,13 +172,19 @@ def dynamic_symbols(torch, result, inputs, leaves):
         for at, size in enumerate(sizes.get(name, ())):
             if isinstance(size, torch.SymInt) and not size.node.expr.is_number:
                 kind = "batch" if at == 0 else "length"
-                found.setdefault(kind, {"symbol": str(size.node.expr), "size": leaves[name].dims[at]})
+                found.setdefault(
+                    kind, {"symbol": str(size.node.expr), "size": leaves[name].dims[at]}
+                )
     return found
 
 
 def count_operators(torch, exported):
     """The number of calls of operators in a program, with those of its parts."""
-    graphs = [module.graph for module in exported.graph_module.modules() if isinstance(module, torch.fx.GraphModule)]
+    graphs = [
+        module.graph
+        for module in exported.graph_module.modules()
+        if isinstance(module, torch.fx.GraphModule)
+    ]
     return sum(node.op == "call_function" for graph in graphs for node in graph.nodes)
 
 
@@ -164,7 +199,9 @@ def _length_of(leaves, batch):
     lengths = {
         leaf.dims[1]
         for leaf in leaves.values()
-        if len(leaf.dims) == 2 and leaf.dims[0] == batch and not leaf.dtype.is_floating_point
+        if len(leaf.dims) == 2
+        and leaf.dims[0] == batch
+        and not leaf.dtype.is_floating_point
     }
     return lengths.pop() if len(lengths) == 1 else None
 
@@ -188,7 +225,11 @@ def _shapes(torch, leaves, symbols):
         shape = {}
         if leaf.dims and leaf.dims[0] == symbols["batch"]:
             shape[0] = dims["batch"]
-            if len(leaf.dims) == 2 and not leaf.dtype.is_floating_point and leaf.dims[1] == symbols.get("length"):
+            if (
+                len(leaf.dims) == 2
+                and not leaf.dtype.is_floating_point
+                and leaf.dims[1] == symbols.get("length")
+            ):
                 shape[1] = dims["length"]
         shapes.append(shape or None)
     return tuple(shapes)

@@ -1,6 +1,5 @@
 """The description of a job beside its graph: what the loop does that the graph does not say."""
 
-from . import names
 from .exporting import batch_of, dynamic_symbols
 from .program import wanted_dtype
 
@@ -10,13 +9,20 @@ SCHEMA = "xmem.graph-job/1"
 def describe(watch, program, inputs, result, accumulation, losses):
     """The description, as JSON has it."""
     torch, state = watch.torch, watch.course
-    by_id = {id(value): name for name, value in program.named_parameters(remove_duplicate=False)}
-    leaves = {name: watch.tape.leaves[number] for name, number in inputs.by_name.items()}
+    by_id = {
+        id(value): name
+        for name, value in program.named_parameters(remove_duplicate=False)
+    }
+    leaves = {
+        name: watch.tape.leaves[number] for name, number in inputs.by_name.items()
+    }
     dynamic = dynamic_symbols(torch, result, inputs, leaves)
     return {
         "schema": SCHEMA,
         "torch": str(torch.__version__),
-        "optimizer": [_optimizer(optimizer, by_id) for optimizer in state.living_optimizers()],
+        "optimizer": [
+            _optimizer(optimizer, by_id) for optimizer in state.living_optimizers()
+        ],
         "zero_grad": state.zero_grad(),
         "autocast": _autocast(watch),
         "grad_scaler": state.uses_scaler,
@@ -25,7 +31,11 @@ def describe(watch, program, inputs, result, accumulation, losses):
         "losses": losses,
         "order": _order(watch),
         "checkpointing": _checkpoints(watch, program),
-        "frozen": sorted(name for name, value in program.named_parameters() if not value.requires_grad),
+        "frozen": sorted(
+            name
+            for name, value in program.named_parameters()
+            if not value.requires_grad
+        ),
         "inputs": _inputs(leaves, dynamic),
         "dynamic": dynamic,
         "static_because": result.reason,
@@ -39,7 +49,11 @@ def _optimizer(optimizer, by_id):
     groups = []
     for group in optimizer.param_groups:
         known = [by_id.get(id(parameter)) for parameter in group["params"]]
-        own = {key: value for key, value in _options(optimizer, group).items() if defaults.get(key) != value}
+        own = {
+            key: value
+            for key, value in _options(optimizer, group).items()
+            if defaults.get(key) != value
+        }
         groups.append(
             {
                 "parameters": [name for name in known if name is not None],
@@ -52,7 +66,12 @@ def _optimizer(optimizer, by_id):
             }
         )
     kind = type(optimizer)
-    return {"class": kind.__name__, "module": kind.__module__, "defaults": defaults, "groups": groups}
+    return {
+        "class": kind.__name__,
+        "module": kind.__module__,
+        "defaults": defaults,
+        "groups": groups,
+    }
 
 
 # Numbers that decide whether an optimizer keeps something.
@@ -79,11 +98,18 @@ def _autocast(watch):
     if not used:
         return None
     where = "all" if all(state is not None for state in models + others) else "model"
-    return {"dtype": dtype(wanted_dtype(watch.torch, used[0][0])), "cache": bool(used[0][1]), "scope": where}
+    return {
+        "dtype": dtype(wanted_dtype(watch.torch, used[0][0])),
+        "cache": bool(used[0][1]),
+        "scope": where,
+    }
 
 
 def _order(watch):
-    numbers = {id(optimizer): index for index, optimizer in enumerate(watch.course.living_optimizers())}
+    numbers = {
+        id(optimizer): index
+        for index, optimizer in enumerate(watch.course.living_optimizers())
+    }
     order = []
     for kind, details in watch.course.of_one_iteration():
         event = {"event": kind}
@@ -145,7 +171,11 @@ def _inputs(leaves, dynamic):
                 "dims": list(leaf.dims),
                 "dtype": dtype(leaf.dtype),
                 "batch_dim": 0 if is_batch else None,
-                "dynamic": [at for at, size in enumerate(leaf.dims) if _is_free(at, size, dynamic, is_batch)],
+                "dynamic": [
+                    at
+                    for at, size in enumerate(leaf.dims)
+                    if _is_free(at, size, dynamic, is_batch)
+                ],
             }
         )
     return found

@@ -44,7 +44,11 @@ class Leaf:
         self.parameter = None
         # A copy of integers, unless it is large: sizes and branches may depend on them.
         self.value = None
-        if not tensor.dtype.is_floating_point and not tensor.dtype.is_complex and tensor.numel() * tensor.element_size() <= MAX_KEPT:
+        if (
+            not tensor.dtype.is_floating_point
+            and not tensor.dtype.is_complex
+            and tensor.numel() * tensor.element_size() <= MAX_KEPT
+        ):
             self.value = tensor.detach().clone()
 
 
@@ -89,7 +93,11 @@ class Tape:
     def alive(self, numbers):
         """Those of these tensors that still exist."""
         wanted = set(numbers)
-        return [number for reference, number in list(self.known.values()) if number in wanted and reference() is not None]
+        return [
+            number
+            for reference, number in list(self.known.values())
+            if number in wanted and reference() is not None
+        ]
 
     def _give(self, tensor):
         self.count += 1
@@ -108,7 +116,11 @@ class Tape:
         if number is None:
             number = self._give(tensor)
             leaf = self.leaves[number] = Leaf(tensor)
-            if isinstance(tensor, self.torch.nn.Parameter) or tensor.requires_grad and tensor.is_leaf:
+            if (
+                isinstance(tensor, self.torch.nn.Parameter)
+                or tensor.requires_grad
+                and tensor.is_leaf
+            ):
                 leaf.parameter = tensor
         if number in self.leaves and name and self.leaves[number].name is None:
             self.leaves[number].name = name
@@ -123,7 +135,9 @@ class Tape:
             name = names[index] if index < len(names) else None
             read.append(self._change(value, entry, name))
         entry.args = tuple(read)
-        entry.kwargs = {key: self._change(value, entry, key) for key, value in kwargs.items()}
+        entry.kwargs = {
+            key: self._change(value, entry, key) for key, value in kwargs.items()
+        }
         entry.autocast = autocast_state(self.torch)
         entry.with_gradients = self.torch.is_grad_enabled()
         return entry
@@ -131,8 +145,13 @@ class Tape:
     def _change(self, value, entry, name):
         if type(value) is dict:
             named = {key: key if isinstance(key, str) else name for key in value}
-            return {key: self._change(part, entry, named[key]) for key, part in value.items()}
-        return structures.change(self.torch, value, lambda tensor: self._read(tensor, entry, name))
+            return {
+                key: self._change(part, entry, named[key])
+                for key, part in value.items()
+            }
+        return structures.change(
+            self.torch, value, lambda tensor: self._read(tensor, entry, name)
+        )
 
     def end(self, entry, result):
         """Adds the entry of a call that has returned, if it made or changed tensors."""
@@ -141,7 +160,9 @@ class Tape:
             return False
         read = set(entry.inputs)
         is_derived = self._is_derived(entry)
-        if not is_derived and not (read and getattr(entry.function, "__name__", "") in VIEWS):
+        if not is_derived and not (
+            read and getattr(entry.function, "__name__", "") in VIEWS
+        ):
             return False
         for tensor in outputs:
             number = self.number_of(tensor)
@@ -159,7 +180,10 @@ class Tape:
 
     def _is_derived(self, entry):
         """Returns whether a call has to do with a model: others prepare the batch, and their results are inputs."""
-        if entry.module is not None and next(entry.module.parameters(), None) is not None:
+        if (
+            entry.module is not None
+            and next(entry.module.parameters(), None) is not None
+        ):
             return True
         if not self.derived.isdisjoint(entry.inputs):
             return True
@@ -192,7 +216,11 @@ def place_of_caller():
         name = frame.f_code.co_filename
         if not name.startswith((_HERE, "<", "torch/xmem_recorder")):
             first = first or (os.path.basename(name), frame.f_lineno)
-            if "/site-packages/" not in name and "/dist-packages/" not in name and "/lib/python" not in name:
+            if (
+                "/site-packages/" not in name
+                and "/dist-packages/" not in name
+                and "/lib/python" not in name
+            ):
                 return os.path.basename(name), frame.f_lineno
         frame = frame.f_back
     return first
