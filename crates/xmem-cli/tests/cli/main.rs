@@ -13,6 +13,7 @@ mod diff;
 mod doubts;
 mod errors;
 mod eval;
+mod export;
 mod fit;
 mod gpu;
 mod guide;

@@ -75,6 +75,8 @@ class Tape:
         self.torch = torch
         self.known = {}
         self.count = 0
+        # True within a checkpoint, whose results have gradients.
+        self.has_gradients = False
         self.clear()
 
     def clear(self):
@@ -139,7 +141,7 @@ class Tape:
             key: self._change(value, entry, key) for key, value in kwargs.items()
         }
         entry.autocast = autocast_state(self.torch)
-        entry.with_gradients = self.torch.is_grad_enabled()
+        entry.with_gradients = self.has_gradients or self.torch.is_grad_enabled()
         return entry
 
     def _change(self, value, entry, name):

@@ -320,7 +320,8 @@ def _watch_checkpoints(torch, watch):
                 return watch.checkpoint(function, args, kwargs)
             if context_fn is not None:
                 kwargs["context_fn"] = context_fn
-            if watch.runs and not watch.inside_backward and not watch.is_over:
+            with_gradients = torch.is_grad_enabled()
+            if with_gradients and not (watch.inside_backward or watch.is_stepped or watch.is_over):
                 watch.course.checkpoints.append(
                     {
                         "function": function,
@@ -332,7 +333,13 @@ def _watch_checkpoints(torch, watch):
                         ),
                     }
                 )
-            return original(function, *args, use_reentrant=use_reentrant, **kwargs)
+            # A reentrant checkpoint computes without gradients first.
+            outside = watch.tape.has_gradients
+            watch.tape.has_gradients = outside or with_gradients
+            try:
+                return original(function, *args, use_reentrant=use_reentrant, **kwargs)
+            finally:
+                watch.tape.has_gradients = outside
 
         return checkpoint
 
