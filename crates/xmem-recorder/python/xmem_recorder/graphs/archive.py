@@ -28,9 +28,7 @@ def write(torch, path, name, exported, job):
         ".data/version": "3\n",
         ".data/serialization_id": "0" * 40,
     }
-    for number in range(
-        len({entry["tensor_meta"]["dtype"] for entry in weights["config"].values()})
-    ):
+    for number in range(len({entry["tensor_meta"]["dtype"] for entry in weights["config"].values()})):
         files[f"data/weights/weight_{number}"] = ""
     for number in range(len(constants["config"])):
         files[f"data/constants/tensor_{number}"] = ""
@@ -55,12 +53,8 @@ def _serialize(torch, exported):
                 for key in ("stack_trace", "source_fn_stack", "from_node", "torch_fn"):
                     node.meta.pop(key, None)
     kept = exported._state_dict, exported._constants
-    exported._state_dict = {
-        key: _meta(torch, value) for key, value in exported.state_dict.items()
-    }
-    exported._constants = {
-        key: _meta(torch, value) for key, value in exported.constants.items()
-    }
+    exported._state_dict = {key: _meta(torch, value) for key, value in exported.state_dict.items()}
+    exported._constants = {key: _meta(torch, value) for key, value in exported.constants.items()}
     exported._example_inputs = None
     try:
         written = serialize.ExportedProgramSerializer(None, 2).serialize(exported)
@@ -72,9 +66,7 @@ def _serialize(torch, exported):
     )
     program = json.loads(text)
     graph = program["graph_module"]
-    graph["module_call_graph"] = [
-        call for call in graph["module_call_graph"] if not call["fqn"]
-    ]
+    graph["module_call_graph"] = [call for call in graph["module_call_graph"] if not call["fqn"]]
     weights = _payload(torch, serialize, exported.state_dict, "weight_")
     constants = _payload(torch, serialize, exported.constants, "tensor_", each=True)
     return program, weights, constants
@@ -83,9 +75,7 @@ def _serialize(torch, exported):
 def _meta(torch, value):
     if not isinstance(value, torch.Tensor):
         return value
-    empty = torch.empty_strided(
-        value.shape, value.stride(), dtype=value.dtype, device="meta"
-    )
+    empty = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
     if isinstance(value, torch.nn.Parameter):
         return torch.nn.Parameter(empty, requires_grad=value.requires_grad)
     return empty
@@ -93,20 +83,14 @@ def _meta(torch, value):
 
 def _payload(torch, serialize, tensors, prefix, each=False):
     """The table of tensors. Those of one dtype share a file, whose size is that of the first: the largest comes first."""
-    found = {
-        name: value
-        for name, value in tensors.items()
-        if isinstance(value, torch.Tensor)
-    }
+    found = {name: value for name, value in tensors.items() if isinstance(value, torch.Tensor)}
     order = sorted(found, key=lambda name: -found[name].numel())
     files, config = {}, {}
     for index, name in enumerate(order):
         value = found[name]
         file = index if each else files.setdefault(value.dtype, len(files))
         meta = serialize.serialize_tensor_meta(_meta(torch, value))
-        meta = json.loads(
-            json.dumps(serialize._dataclass_to_dict(meta), cls=serialize.EnumEncoder)
-        )
+        meta = json.loads(json.dumps(serialize._dataclass_to_dict(meta), cls=serialize.EnumEncoder))
         meta["device"] = {"type": "cpu", "index": None}
         config[name] = {
             "path_name": f"{prefix}{file}",

@@ -49,19 +49,13 @@ class Course:
 
     def is_complete(self):
         """Returns whether each optimizer has made a step in this iteration; one that makes none is not waited for long."""
-        counts = [
-            self.steps.get(id(optimizer), 0) for optimizer in self.living_optimizers()
-        ]
+        counts = [self.steps.get(id(optimizer), 0) for optimizer in self.living_optimizers()]
         return bool(counts) and (min(counts) >= 1 or max(counts) >= MAX_STEPS_WITHOUT)
 
     def of_one_iteration(self):
         """The events without those after the last step that belong to the next iteration."""
         kinds = [kind for kind, _ in self.events]
-        if (
-            STEP not in kinds
-            or ZERO_GRAD not in kinds
-            or kinds.index(ZERO_GRAD) > kinds.index(STEP)
-        ):
+        if STEP not in kinds or ZERO_GRAD not in kinds or kinds.index(ZERO_GRAD) > kinds.index(STEP):
             return self.events
         return self.events[: len(kinds) - kinds[::-1].index(STEP)]
 

@@ -34,9 +34,7 @@ def export(watch, program, inputs):
     """Exports a program; raises what torch.export raises for static shapes."""
     torch = watch.torch
     _prepare(watch, program)
-    leaves = {
-        name: watch.tape.leaves[number] for name, number in inputs.by_name.items()
-    }
+    leaves = {name: watch.tape.leaves[number] for name, number in inputs.by_name.items()}
     with warnings.catch_warnings(), _quiet():
         warnings.simplefilter("ignore")
         with hidden.from_libraries(torch):
@@ -58,9 +56,7 @@ def _try_symbols(torch, program, leaves):
     for symbols in _attempts(leaves):
         shapes = _shapes(torch, leaves, symbols)
         try:
-            exported = _training_export(torch)(
-                program, values, dynamic_shapes=shapes, strict=False
-            )
+            exported = _training_export(torch)(program, values, dynamic_shapes=shapes, strict=False)
             return Result(exported, symbols, reason), reason, None
         except Exception as error:
             reason = reason or first_line(error)
@@ -120,9 +116,7 @@ def _prepare(watch, program):
     watch.is_over = True
     placement.rest()
     watch.torch.nn.Module._call_impl = watch.original_call
-    watch.checkpoint = lambda function, args, kwargs: function(
-        *args, **_without_options(kwargs)
-    )
+    watch.checkpoint = lambda function, args, kwargs: function(*args, **_without_options(kwargs))
     for module, training in list(watch.modes.items()):
         module.training = training
     for parameter in program.parameters():
@@ -172,19 +166,13 @@ def dynamic_symbols(torch, result, inputs, leaves):
         for at, size in enumerate(sizes.get(name, ())):
             if isinstance(size, torch.SymInt) and not size.node.expr.is_number:
                 kind = "batch" if at == 0 else "length"
-                found.setdefault(
-                    kind, {"symbol": str(size.node.expr), "size": leaves[name].dims[at]}
-                )
+                found.setdefault(kind, {"symbol": str(size.node.expr), "size": leaves[name].dims[at]})
     return found
 
 
 def count_operators(torch, exported):
     """The number of calls of operators in a program, with those of its parts."""
-    graphs = [
-        module.graph
-        for module in exported.graph_module.modules()
-        if isinstance(module, torch.fx.GraphModule)
-    ]
+    graphs = [module.graph for module in exported.graph_module.modules() if isinstance(module, torch.fx.GraphModule)]
     return sum(node.op == "call_function" for graph in graphs for node in graph.nodes)
 
 
@@ -199,9 +187,7 @@ def _length_of(leaves, batch):
     lengths = {
         leaf.dims[1]
         for leaf in leaves.values()
-        if len(leaf.dims) == 2
-        and leaf.dims[0] == batch
-        and not leaf.dtype.is_floating_point
+        if len(leaf.dims) == 2 and leaf.dims[0] == batch and not leaf.dtype.is_floating_point
     }
     return lengths.pop() if len(lengths) == 1 else None
 
@@ -225,11 +211,7 @@ def _shapes(torch, leaves, symbols):
         shape = {}
         if leaf.dims and leaf.dims[0] == symbols["batch"]:
             shape[0] = dims["batch"]
-            if (
-                len(leaf.dims) == 2
-                and not leaf.dtype.is_floating_point
-                and leaf.dims[1] == symbols.get("length")
-            ):
+            if len(leaf.dims) == 2 and not leaf.dtype.is_floating_point and leaf.dims[1] == symbols.get("length"):
                 shape[1] = dims["length"]
         shapes.append(shape or None)
     return tuple(shapes)

@@ -12,10 +12,7 @@ def can_be_left_out(watch, args, kwargs):
         return False
     if args or any(kwargs.values()):
         return False
-    if any(
-        leaf.requires_grad and leaf.parameter is None
-        for leaf in watch.tape.leaves.values()
-    ):
+    if any(leaf.requires_grad and leaf.parameter is None for leaf in watch.tape.leaves.values()):
         return False
     owned = watch.course.parameters()
     for module, _, _ in watch.called.models.values():

@@ -23,9 +23,7 @@ def from_libraries(torch):
 
     for name in QUESTIONS:
         if hasattr(torch.compiler, name):
-            replace(
-                torch.compiler, name, _for_torch_only(getattr(torch.compiler, name))
-            )
+            replace(torch.compiler, name, _for_torch_only(getattr(torch.compiler, name)))
     for module, name in OF_TENSORS:
         if hasattr(sys.modules.get(module), name):
             replace(sys.modules[module], name, lambda _tensor: False)

@@ -9,20 +9,16 @@ SCHEMA = "xmem.graph-job/1"
 def describe(watch, program, inputs, result, accumulation, losses):
     """The description, as JSON has it."""
     torch, state = watch.torch, watch.course
-    by_id = {
-        id(value): name
-        for name, value in program.named_parameters(remove_duplicate=False)
-    }
-    leaves = {
-        name: watch.tape.leaves[number] for name, number in inputs.by_name.items()
-    }
+    named = {}
+    for name, value in program.named_parameters(remove_duplicate=False):
+        named.setdefault(id(value), []).append(name)
+    by_id = {key: names[0] for key, names in named.items()}
+    leaves = {name: watch.tape.leaves[number] for name, number in inputs.by_name.items()}
     dynamic = dynamic_symbols(torch, result, inputs, leaves)
     return {
         "schema": SCHEMA,
         "torch": str(torch.__version__),
-        "optimizer": [
-            _optimizer(optimizer, by_id) for optimizer in state.living_optimizers()
-        ],
+        "optimizer": [_optimizer(optimizer, by_id) for optimizer in state.living_optimizers()],
         "zero_grad": state.zero_grad(),
         "autocast": _autocast(watch),
         "grad_scaler": state.uses_scaler,
@@ -31,11 +27,8 @@ def describe(watch, program, inputs, result, accumulation, losses):
         "losses": losses,
         "order": _order(watch),
         "checkpointing": _checkpoints(watch, program),
-        "frozen": sorted(
-            name
-            for name, value in program.named_parameters()
-            if not value.requires_grad
-        ),
+        "frozen": sorted(name for name, value in program.named_parameters() if not value.requires_grad),
+        "tied": [names for names in named.values() if len(names) > 1],
         "inputs": _inputs(leaves, dynamic),
         "dynamic": dynamic,
         "static_because": result.reason,
@@ -49,11 +42,7 @@ def _optimizer(optimizer, by_id):
     groups = []
     for group in optimizer.param_groups:
         known = [by_id.get(id(parameter)) for parameter in group["params"]]
-        own = {
-            key: value
-            for key, value in _options(optimizer, group).items()
-            if defaults.get(key) != value
-        }
+        own = {key: value for key, value in _options(optimizer, group).items() if defaults.get(key) != value}
         groups.append(
             {
                 "parameters": [name for name in known if name is not None],
@@ -106,10 +95,7 @@ def _autocast(watch):
 
 
 def _order(watch):
-    numbers = {
-        id(optimizer): index
-        for index, optimizer in enumerate(watch.course.living_optimizers())
-    }
+    numbers = {id(optimizer): index for index, optimizer in enumerate(watch.course.living_optimizers())}
     order = []
     for kind, details in watch.course.of_one_iteration():
         event = {"event": kind}
@@ -171,11 +157,7 @@ def _inputs(leaves, dynamic):
                 "dims": list(leaf.dims),
                 "dtype": dtype(leaf.dtype),
                 "batch_dim": 0 if is_batch else None,
-                "dynamic": [
-                    at
-                    for at, size in enumerate(leaf.dims)
-                    if _is_free(at, size, dynamic, is_batch)
-                ],
+                "dynamic": [at for at, size in enumerate(leaf.dims) if _is_free(at, size, dynamic, is_batch)],
             }
         )
     return found

@@ -14,9 +14,7 @@ WRAPPERS = {
 
 def unwrapped(module):
     """The model in its wrappers."""
-    while type(module).__name__ in WRAPPERS and hasattr(
-        module, WRAPPERS[type(module).__name__]
-    ):
+    while type(module).__name__ in WRAPPERS and hasattr(module, WRAPPERS[type(module).__name__]):
         module = getattr(module, WRAPPERS[type(module).__name__])
     return module
 
@@ -27,11 +25,7 @@ def of_arguments(module):
         parameters = inspect.signature(unwrapped(module).forward).parameters.values()
     except (TypeError, ValueError):
         return ()
-    return [
-        p.name
-        for p in parameters
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 class Called:
@@ -54,11 +48,7 @@ class Called:
         for _, model, name in self.models.values():
             if not any(model is other for other, _ in found):
                 found.append((model, name))
-        found = [
-            (m, n)
-            for m, n in found
-            if not any(o is not m and _holds(o, m) for o, _ in found)
-        ]
+        found = [(m, n) for m, n in found if not any(o is not m and _holds(o, m) for o, _ in found)]
         result = {}
         for model, name in found:
             if name is None or len(found) == 1 and name in ("self", "net", "module"):
@@ -100,11 +90,7 @@ def _variables(torch, frame):
     if frame.f_code.co_name == "<module>" or True:
         seen.append(frame.f_globals)
     owner = frame.f_locals.get("self")
-    if (
-        owner is not None
-        and not isinstance(owner, torch.nn.Module)
-        and hasattr(owner, "__dict__")
-    ):
+    if owner is not None and not isinstance(owner, torch.nn.Module) and hasattr(owner, "__dict__"):
         seen.append(vars(owner))
     for variables in seen:
         for name, value in list(variables.items()):
@@ -114,15 +100,8 @@ def _variables(torch, frame):
 
 def identifier(text):
     """A name that Python allows."""
-    text = "".join(
-        letter if letter.isalnum() or letter == "_" else "_" for letter in str(text)
-    )
-    if (
-        not text
-        or text[0].isdigit()
-        or keyword.iskeyword(text)
-        or text in ("self", "training", "forward")
-    ):
+    text = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in str(text))
+    if not text or text[0].isdigit() or keyword.iskeyword(text) or text in ("self", "training", "forward"):
         text = f"the_{text}"
     return text
 

@@ -54,9 +54,7 @@ def build(watch, entries, numbers):
         program.add_module(name, model)
     for number, (owner, name) in list(inputs.parameters.items()):
         if owner is None:
-            program.register_parameter(
-                name, torch.nn.Parameter(tape.leaves[number].parameter)
-            )
+            program.register_parameter(name, torch.nn.Parameter(tape.leaves[number].parameter))
             inputs.parameters[number] = (program, name)
 
     def forward(*args, **kwargs):
@@ -65,9 +63,7 @@ def build(watch, entries, numbers):
         return program._repeat(values)
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    forward.__signature__ = inspect.Signature(
-        [inspect.Parameter(name, kind) for name in inputs.by_name]
-    )
+    forward.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in inputs.by_name])
     program.forward = forward
     return program, inputs
 
@@ -75,18 +71,14 @@ def build(watch, entries, numbers):
 def _enter(torch, context, wanted):
     casts, with_gradients = wanted
     if casts is not None:
-        context.enter_context(
-            torch.autocast("cpu", wanted_dtype(torch, casts[0]), cache_enabled=casts[1])
-        )
+        context.enter_context(torch.autocast("cpu", wanted_dtype(torch, casts[0]), cache_enabled=casts[1]))
     if not with_gradients:
         context.enter_context(torch.no_grad())
 
 
 def wanted_dtype(torch, dtype):
     """The dtype that the script asked for: the CPU computes float16 in bfloat16."""
-    return (
-        torch.float16 if dtype is torch.bfloat16 and autocast.is_bfloat16() else dtype
-    )
+    return torch.float16 if dtype is torch.bfloat16 and autocast.is_bfloat16() else dtype
 
 
 def _repeat_entry(torch, entry, made):
@@ -116,11 +108,7 @@ def _with_free_size(function, args):
     tensor, *sizes = args
     packed = len(sizes) == 1 and isinstance(sizes[0], (tuple, list))
     sizes = list(sizes[0]) if packed else sizes
-    if (
-        len(sizes) < 2
-        or not all(isinstance(size, int) for size in sizes)
-        or -1 in sizes
-    ):
+    if len(sizes) < 2 or not all(isinstance(size, int) for size in sizes) or -1 in sizes:
         return args
     sizes = [-1, *sizes[1:]]
     return (tensor, tuple(sizes)) if packed else (tensor, *sizes)
@@ -138,25 +126,17 @@ def _inputs(watch, entries, roots):
     made, inputs = set(), Inputs()
     for entry in entries:
         for number in entry.inputs:
-            if (
-                number in made
-                or number in inputs.parameters
-                or number in inputs.by_name.values()
-            ):
+            if number in made or number in inputs.parameters or number in inputs.by_name.values():
                 continue
             leaf = tape.leaves.get(number)
             if leaf is None:
                 raise NotOnTape("a tensor of an earlier iteration is used in this one")
             if leaf.parameter is not None:
                 place = places.get(id(leaf.parameter))
-                name = names.unique(
-                    "parameter", {name for _, name in inputs.parameters.values()}
-                )
+                name = names.unique("parameter", {name for _, name in inputs.parameters.values()})
                 inputs.parameters[number] = place or (None, name)
                 continue
-            name = names.unique(
-                names.identifier(leaf.name or _default_name(entry)), inputs.by_name
-            )
+            name = names.unique(names.identifier(leaf.name or _default_name(entry)), inputs.by_name)
             inputs.by_name[name] = number
         made.update(entry.outputs)
     return inputs
@@ -164,9 +144,7 @@ def _inputs(watch, entries, roots):
 
 def _default_name(entry):
     if entry.module is None:
-        return (
-            "target" if getattr(entry.function, "__name__", "") in LOSSES else "value"
-        )
+        return "target" if getattr(entry.function, "__name__", "") in LOSSES else "value"
     return "input"
 
 

@@ -29,11 +29,7 @@ def change(torch, value, function, kind=None, depth=0):
         parts = [inner(part) for part in value]
         if _same(parts, value):
             return value
-        return (
-            type(value)(*parts)
-            if hasattr(value, "_fields")
-            else _tuple_like(value, parts)
-        )
+        return type(value)(*parts) if hasattr(value, "_fields") else _tuple_like(value, parts)
     if isinstance(value, list):
         parts = [inner(part) for part in value]
         return value if _same(parts, value) and type(value) is not list else parts
@@ -41,11 +37,7 @@ def change(torch, value, function, kind=None, depth=0):
         parts = {key: inner(part) for key, part in value.items()}
         if type(value) is dict:
             return parts
-        return (
-            value
-            if _same(parts.values(), value.values())
-            else _mapping_like(value, parts)
-        )
+        return value if _same(parts.values(), value.values()) else _mapping_like(value, parts)
     return _change_attributes(value, inner)
 
 

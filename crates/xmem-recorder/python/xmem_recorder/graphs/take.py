@@ -16,17 +16,10 @@ def take(watch, path, name):
     tape, state = watch.tape, watch.course
     if not state.backwards:
         raise program.NotOnTape("no loss of a model was seen")
-    groups = [
-        [number for number in numbers if number is not None]
-        for numbers, _ in state.backwards
-    ]
+    groups = [[number for number in numbers if number is not None] for numbers, _ in state.backwards]
     slices = [tape.slice(numbers) for numbers in groups]
     accumulation = 1
-    if (
-        len(groups) > 1
-        and len({_signature(tape, entries) for entries in slices}) == 1
-        and _are_apart(slices)
-    ):
+    if len(groups) > 1 and len({_signature(tape, entries) for entries in slices}) == 1 and _are_apart(slices):
         accumulation, groups, slices = len(groups), groups[:1], slices[:1]
         if any(details.get("closure") for _, details in state.events):
             # The passes follow each other within the step.
@@ -39,9 +32,7 @@ def take(watch, path, name):
     description = job.describe(watch, made, inputs, result, accumulation, losses)
     archive.write(watch.torch, path, name, result.exported, description)
     description["operators"] = exporting.count_operators(watch.torch, result.exported)
-    description["parameters"] = sum(
-        parameter.numel() for parameter in made.parameters()
-    )
+    description["parameters"] = sum(parameter.numel() for parameter in made.parameters())
     return description
 
 
@@ -49,15 +40,9 @@ def _signature(tape, entries):
     """What two passes have in common that compute the same with other data."""
     parts = []
     for entry in entries:
-        name = (
-            getattr(entry.function, "__name__", None)
-            if entry.module is None
-            else id(entry.module)
-        )
+        name = getattr(entry.function, "__name__", None) if entry.module is None else id(entry.module)
         read = [tape.leaves[number] for number in entry.inputs if number in tape.leaves]
-        parts.append(
-            (name, tuple((leaf.dims, leaf.dtype) for leaf in read), len(entry.outputs))
-        )
+        parts.append((name, tuple((leaf.dims, leaf.dtype) for leaf in read), len(entry.outputs)))
     return tuple(parts)
 
 
@@ -84,11 +69,7 @@ def facts(description):
 
 def reason(error):
     """Why there is no graph: what torch.export says, and the line of the script."""
-    text = (
-        str(error)
-        if isinstance(error, program.NotOnTape)
-        else f"torch.export: {exporting.first_line(error)}"
-    )
+    text = str(error) if isinstance(error, program.NotOnTape) else f"torch.export: {exporting.first_line(error)}"
     place = getattr(error, "place_in_script", None)
     if place is None and not isinstance(error, program.NotOnTape):
         place = errors.place_of(error.__traceback__)

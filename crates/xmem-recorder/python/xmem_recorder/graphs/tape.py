@@ -55,8 +55,8 @@ class Leaf:
 class Entry:
     """A call: of a module if `module` is set, else of a function."""
 
-    def __init__(self, function, args, kwargs):
-        self.function, self.args, self.kwargs = function, args, kwargs
+    def __init__(self, function):
+        self.function, self.args, self.kwargs = function, (), {}
         self.module = None
         self.inputs = []
         # Numbers of the tensors of the result, in their order; those that the call changed in place.
@@ -85,6 +85,8 @@ class Tape:
         self.leaves = {}
         # Numbers of tensors that models made, or what was made of these; the others belong to the batch.
         self.derived = set()
+        # Numbers of tensors that views of the batch made. Those that a model is called with are inputs all the same.
+        self.views = set()
         self.known.clear()
 
     def number_of(self, tensor):
@@ -96,9 +98,7 @@ class Tape:
         """Those of these tensors that still exist."""
         wanted = set(numbers)
         return [
-            number
-            for reference, number in list(self.known.values())
-            if number in wanted and reference() is not None
+            number for reference, number in list(self.known.values()) if number in wanted and reference() is not None
         ]
 
     def _give(self, tensor):
@@ -115,31 +115,29 @@ class Tape:
 
     def _read(self, tensor, entry, name=None):
         number = self.number_of(tensor)
-        if number is None:
-            number = self._give(tensor)
+        is_view = number in self.views and entry.module is not None
+        if number is None or is_view and number not in self.leaves:
+            number = self._give(tensor) if number is None else number
             leaf = self.leaves[number] = Leaf(tensor)
-            if (
-                isinstance(tensor, self.torch.nn.Parameter)
-                or tensor.requires_grad
-                and tensor.is_leaf
-            ):
+            if isinstance(tensor, self.torch.nn.Parameter) or tensor.requires_grad and tensor.is_leaf:
                 leaf.parameter = tensor
         if number in self.leaves and name and self.leaves[number].name is None:
             self.leaves[number].name = name
         entry.inputs.append(number)
         return Ref(number)
 
-    def begin(self, function, args, kwargs, names=()):
-        """An entry for a call that is about to run; `names` are those of its positional arguments."""
-        entry = Entry(function, (), {})
+    def begin(self, call, args, kwargs, names=()):
+        """An entry for a call, of a function or a module, that is about to run; `names` are those of its positional
+        arguments."""
+        entry = Entry(call)
+        if isinstance(call, self.torch.nn.Module):
+            entry.module, entry.function = call, None
         read = []
         for index, value in enumerate(args):
             name = names[index] if index < len(names) else None
             read.append(self._change(value, entry, name))
         entry.args = tuple(read)
-        entry.kwargs = {
-            key: self._change(value, entry, key) for key, value in kwargs.items()
-        }
+        entry.kwargs = {key: self._change(value, entry, key) for key, value in kwargs.items()}
         entry.autocast = autocast_state(self.torch)
         entry.with_gradients = self.has_gradients or self.torch.is_grad_enabled()
         return entry
@@ -147,13 +145,8 @@ class Tape:
     def _change(self, value, entry, name):
         if type(value) is dict:
             named = {key: key if isinstance(key, str) else name for key in value}
-            return {
-                key: self._change(part, entry, named[key])
-                for key, part in value.items()
-            }
-        return structures.change(
-            self.torch, value, lambda tensor: self._read(tensor, entry, name)
-        )
+            return {key: self._change(part, entry, named[key]) for key, part in value.items()}
+        return structures.change(self.torch, value, lambda tensor: self._read(tensor, entry, name))
 
     def end(self, entry, result):
         """Adds the entry of a call that has returned, if it made or changed tensors."""
@@ -162,9 +155,7 @@ class Tape:
             return False
         read = set(entry.inputs)
         is_derived = self._is_derived(entry)
-        if not is_derived and not (
-            read and getattr(entry.function, "__name__", "") in VIEWS
-        ):
+        if not is_derived and not (read and getattr(entry.function, "__name__", "") in VIEWS):
             return False
         for tensor in outputs:
             number = self.number_of(tensor)
@@ -173,7 +164,9 @@ class Tape:
             elif number in read and entry.module is None:
                 entry.changed.append(number)
             entry.outputs.append(number)
-        if is_derived:
+        if not is_derived:
+            self.views.update(entry.outputs)
+        else:
             self.derived.update(entry.outputs, entry.changed)
         self.entries.append(entry)
         if len(self.entries) > MAX_ENTRIES:
@@ -182,10 +175,7 @@ class Tape:
 
     def _is_derived(self, entry):
         """Returns whether a call has to do with a model: others prepare the batch, and their results are inputs."""
-        if (
-            entry.module is not None
-            and next(entry.module.parameters(), None) is not None
-        ):
+        if entry.module is not None and next(entry.module.parameters(), None) is not None:
             return True
         if not self.derived.isdisjoint(entry.inputs):
             return True
@@ -199,7 +189,7 @@ class Tape:
             if needed.isdisjoint(entry.outputs) and needed.isdisjoint(entry.changed):
                 continue
             kept.append(entry)
-            needed.update(entry.inputs)
+            needed.update(number for number in entry.inputs if number not in self.leaves)
         kept.reverse()
         return kept
 
@@ -218,11 +208,7 @@ def place_of_caller():
         name = frame.f_code.co_filename
         if not name.startswith((_HERE, "<", "torch/xmem_recorder")):
             first = first or (os.path.basename(name), frame.f_lineno)
-            if (
-                "/site-packages/" not in name
-                and "/dist-packages/" not in name
-                and "/lib/python" not in name
-            ):
+            if "/site-packages/" not in name and "/dist-packages/" not in name and "/lib/python" not in name:
                 return os.path.basename(name), frame.f_lineno
         frame = frame.f_back
     return first

@@ -41,12 +41,7 @@ class Watch:
 
     def is_watching(self):
         """Returns whether calls on this thread belong to the script."""
-        return (
-            not self.is_over
-            and not self.inside_backward
-            and self.depth == 0
-            and self.on_thread()
-        )
+        return not self.is_over and not self.inside_backward and self.depth == 0 and self.on_thread()
 
     def raise_again(self):
         """Ends the script again if it has caught its end; see `end`."""
@@ -96,11 +91,7 @@ def _watch_functions(torch, watch):
 def _note_changes(torch, watch, entry, function, args, kwargs):
     """Notes the tensor that a function changes in place."""
     name = getattr(function, "__name__", "")
-    if (
-        name in ("__setitem__", "__set__")
-        or name.endswith("_")
-        and not name.endswith("__")
-    ):
+    if name in ("__setitem__", "__set__") or name.endswith("_") and not name.endswith("__"):
         if args and isinstance(args[0], torch.Tensor):
             entry.changed.append(watch.tape.number_of(args[0]))
     if isinstance(kwargs.get("out"), torch.Tensor):
@@ -115,19 +106,14 @@ def _watch_calls(torch, watch):
     def call_impl(self, *args, **kwargs):
         if watch.is_over and watch.depth == 0:
             watch.raise_again()
-        if (
-            not watch.is_watching()
-            or torch._C._get_tracing_state() is not None
-            or inside_import()
-        ):
+        if not watch.is_watching() or torch._C._get_tracing_state() is not None or inside_import():
             return original(self, *args, **kwargs)
         has_parameters = next(self.parameters(), None) is not None
         if not watch.runs and not has_parameters:
             return original(self, *args, **kwargs)
         if has_parameters:
             _model_called(watch, self)
-        entry = watch.tape.begin(None, args, kwargs, names.of_arguments(self))
-        entry.module = self
+        entry = watch.tape.begin(self, args, kwargs, names.of_arguments(self))
         entry.place = place_of_caller()
         watch.depth += 1
         module_class._call_impl = original
@@ -279,9 +265,7 @@ def _watch_clipping(torch, watch):
 
     for name in ("clip_grad_norm_", "clip_grad_value_"):
         original = getattr(torch.nn.utils.clip_grad, name)
-        replace(
-            torch.nn.utils.clip_grad, name, clipping(name.rstrip("_").replace("_", "-"))
-        )
+        replace(torch.nn.utils.clip_grad, name, clipping(name.rstrip("_").replace("_", "-")))
         if getattr(torch.nn.utils, name, None) is original:
             setattr(torch.nn.utils, name, getattr(torch.nn.utils.clip_grad, name))
 
@@ -328,9 +312,7 @@ def _watch_checkpoints(torch, watch):
                         "use_reentrant": use_reentrant,
                         "preserve_rng_state": kwargs.get("preserve_rng_state", True),
                         "selective": context_fn is not None,
-                        "tensors": sum(
-                            isinstance(value, torch.Tensor) for value in args
-                        ),
+                        "tensors": sum(isinstance(value, torch.Tensor) for value in args),
                     }
                 )
             # A reentrant checkpoint computes without gradients first.
