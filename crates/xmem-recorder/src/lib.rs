@@ -47,6 +47,8 @@ mod exported_graph;
 #[cfg(unix)]
 mod graph;
 #[cfg(unix)]
+mod graph_file;
+#[cfg(unix)]
 mod hook;
 #[cfg(unix)]
 mod hook_file;

@@ -1,7 +1,7 @@
 //! The hook's settings: `settings.json`. Unknown facts are null.
 
 use crate::assumptions::DevicePeaks;
-use crate::graph;
+use crate::graph_file;
 use crate::measures::Measure;
 use crate::rank::LoneRank;
 use crate::request::{Float16, Request, Stacks, Timing, VaryingBatches, Weights};
@@ -113,7 +113,7 @@ impl<'a> Settings<'a> {
             },
             snapshot: snapshot::written_to(request, overlay)
                 .map(|path| path.to_string_lossy().into_owned()),
-            graph: graph::written_to(request, overlay)
+            graph: graph_file::written_to(request, overlay)
                 .map(|path| path.to_string_lossy().into_owned()),
             writable: match &request.writable {
                 Writable::Paths(paths) => {

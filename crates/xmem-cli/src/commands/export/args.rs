@@ -37,7 +37,7 @@ pub(crate) struct ExportArgs {
     pub(crate) device_as: Option<String>,
     /// Load zeros for weights that are not on this machine: transformers' from_pretrained needs config.json only, and
     /// files of safetensors may be cut off after their header
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) without_weights: bool,
     /// Let the script write to this file or folder, or to `all`. By default, what it writes or removes is kept in a
     /// private folder, and your files stay as they are; temporary folders are left as they are
@@ -45,12 +45,12 @@ pub(crate) struct ExportArgs {
     pub(crate) let_write: Vec<PathBuf>,
     /// How writes are kept out of your files: by a mount namespace, or by a library that is preloaded; `auto` takes the
     /// namespace where it works
-    #[arg(long, value_name = "HOW", value_parser = choice::<OverlayChoice>(), default_value = "auto")]
+    #[arg(long, value_name = "HOW", value_parser = choice::<OverlayChoice>(), default_value = "auto", hide_short_help = true)]
     pub(crate) overlay: OverlayChoice,
     /// Stop after this time, for example 90s, 30m or 2h (default: no limit)
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Limits")]
+    #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true, help_heading = "Limits")]
     pub(crate) timeout: Option<Duration>,
     /// Stop when the command uses this much memory (default: when the host runs out of memory)
-    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = Bytes::of_device, help_heading = "Limits")]
+    #[arg(long, value_name = "SIZE", allow_negative_numbers = true, value_parser = Bytes::of_device, hide_short_help = true, help_heading = "Limits")]
     pub(crate) max_memory: Option<Bytes>,
 }
