@@ -3,6 +3,7 @@
 import atexit
 import os
 import sys
+import threading
 
 from .. import errors, session
 from . import take, watch
@@ -50,6 +51,15 @@ def install(torch):
         hook(kind, value, trace)
 
     sys.excepthook = excepthook
+    thread_hook = threading.excepthook
+
+    def thread_excepthook(failed):
+        if failed.exc_type is Finished:
+            return
+        _end.failure = (failed.exc_type, failed.exc_traceback)
+        thread_hook(failed)
+
+    threading.excepthook = thread_excepthook
     atexit.register(_at_the_end)
     os.register_at_fork(after_in_child=_forget)
 
@@ -92,7 +102,7 @@ def _at_the_end():
     seen = _end.watch
     if _end.pid != os.getpid() or seen.is_over or not seen.runs:
         return
-    if _end.failure is not None:
+    if _end.failure is not None and not seen.is_stepped:
         kind, trace = _end.failure
         session.send(
             "no_graph",

@@ -17,6 +17,8 @@ def take(watch, path, name):
     if not state.backwards:
         raise program.NotOnTape("no loss of a model was seen")
     groups = [[number for number in numbers if number is not None] for numbers, _ in state.backwards]
+    if not all(groups):
+        raise program.NotOnTape("the loss was made in a way that was not seen")
     slices = [tape.slice(numbers) for numbers in groups]
     accumulation = 1
     if len(groups) > 1 and len({_signature(tape, entries) for entries in slices}) == 1 and _are_apart(slices):

@@ -84,8 +84,9 @@ def _watch_functions(torch, watch):
                 entry.place = place_of_caller()
             return result
 
-    watch.mode = Functions()
-    watch.mode.__enter__()
+    watch.mode_of_thread = Functions
+    watch.threads = {threading.get_ident()}
+    Functions().__enter__()
 
 
 def _note_changes(torch, watch, entry, function, args, kwargs):
@@ -140,6 +141,10 @@ def _model_called(watch, module):
         return
     if not watch.runs:
         watch.runs, watch.thread = True, threading.get_ident()
+        if watch.thread not in watch.threads:
+            # Modes are a thread's own.
+            watch.threads.add(watch.thread)
+            watch.mode_of_thread().__enter__()
         _send_model(module)
     watch.called.add(module)
     for part in module.modules():
