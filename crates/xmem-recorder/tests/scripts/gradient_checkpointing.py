@@ -3,7 +3,7 @@
 # iterations = 3
 # stdout-without = ["done"]
 # [export]
-# "/checkpointing/0/module" = { contains = "model" }
+# "/checkpointing/0/module" = "blocks.0"
 # "/dynamic/batch/size" = { at-least = 1 }
 # ///
 import torch
