@@ -164,7 +164,7 @@ def dynamic_symbols(torch, result, inputs, leaves):
             sizes[node.name] = node.meta["val"].shape
     for name in inputs.by_name:
         for at, size in enumerate(sizes.get(name, ())):
-            if isinstance(size, torch.SymInt) and not size.node.expr.is_number:
+            if isinstance(size, torch.SymInt) and size.node.expr.is_symbol:
                 kind = "batch" if at == 0 else "length"
                 found.setdefault(kind, {"symbol": str(size.node.expr), "size": leaves[name].dims[at]})
     return found
@@ -177,9 +177,21 @@ def count_operators(torch, exported):
 
 
 def batch_of(leaves):
-    """The size of the batch: the most frequent first size of the inputs that are not scalars."""
-    sizes = [leaf.dims[0] for leaf in leaves.values() if leaf.dims]
+    """The size of the batch: the most frequent first size of inputs with features, else of all that are not scalars."""
+    sizes = [leaf.dims[0] for leaf in leaves.values() if len(leaf.dims) > 1 and leaf.dtype.is_floating_point]
+    sizes = sizes or [leaf.dims[0] for leaf in leaves.values() if leaf.dims]
     return max(sizes, key=sizes.count, default=None)
+
+
+def per_sample(leaf, batch):
+    """How often the first size of an input has the batch: once, or several times for numbers such as the words of all samples in
+    a row; None if it has nothing to do with it."""
+    if not leaf.dims or not batch:
+        return None
+    if leaf.dims[0] == batch:
+        return 1
+    is_multiple = len(leaf.dims) == 1 and leaf.dims[0] and leaf.dims[0] % batch == 0
+    return leaf.dims[0] // batch if is_multiple and not leaf.dtype.is_floating_point else None
 
 
 def _length_of(leaves, batch):
@@ -209,8 +221,9 @@ def _shapes(torch, leaves, symbols):
     shapes = []
     for leaf in leaves.values():
         shape = {}
-        if leaf.dims and leaf.dims[0] == symbols["batch"]:
-            shape[0] = dims["batch"]
+        times = per_sample(leaf, symbols["batch"])
+        if times is not None:
+            shape[0] = dims["batch"] if times == 1 else times * dims["batch"]
             if len(leaf.dims) == 2 and not leaf.dtype.is_floating_point and leaf.dims[1] == symbols.get("length"):
                 shape[1] = dims["length"]
         shapes.append(shape or None)

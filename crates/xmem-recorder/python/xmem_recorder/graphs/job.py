@@ -1,6 +1,6 @@
 """The description of a job beside its graph: what the loop does that the graph does not say."""
 
-from .exporting import batch_of, dynamic_symbols
+from .exporting import batch_of, dynamic_symbols, per_sample
 from .program import wanted_dtype
 
 SCHEMA = "xmem.graph-job/1"
@@ -132,6 +132,7 @@ def _module_in(torch, function, depth=0):
     if depth > 4 or function is None:
         return None
     candidates = [getattr(function, "func", None), getattr(function, "__self__", None)]
+    candidates.extend(getattr(function, "args", None) or ())
     for cell in getattr(function, "__closure__", None) or ():
         try:
             candidates.append(cell.cell_contents)
@@ -149,7 +150,8 @@ def _inputs(leaves, dynamic):
     batch = batch_of(leaves)
     found = []
     for name, leaf in leaves.items():
-        is_batch = bool(leaf.dims) and leaf.dims[0] == batch
+        times = per_sample(leaf, batch)
+        is_batch = times is not None
         found.append(
             {
                 "name": name,
@@ -157,15 +159,19 @@ def _inputs(leaves, dynamic):
                 "dims": list(leaf.dims),
                 "dtype": dtype(leaf.dtype),
                 "batch_dim": 0 if is_batch else None,
-                "dynamic": [at for at, size in enumerate(leaf.dims) if _is_free(at, size, dynamic, is_batch)],
+                "per_sample": times,
+                "dynamic": _free_dims(leaf, dynamic) if is_batch else [],
             }
         )
     return found
 
 
-def _is_free(at, size, dynamic, is_batch):
-    name = "batch" if at == 0 else "length"
-    return is_batch and at < 2 and name in dynamic and dynamic[name]["size"] == size
+def _free_dims(leaf, dynamic):
+    """The dimensions of an input of the batch that are symbols in the graph."""
+    found = [0] if "batch" in dynamic else []
+    if len(leaf.dims) == 2 and "length" in dynamic and dynamic["length"]["size"] == leaf.dims[1]:
+        found.append(1)
+    return found
 
 
 def dtype(value):
