@@ -10,6 +10,7 @@ mod diff;
 mod enter_overlay;
 mod estimate;
 mod eval;
+mod export;
 mod fit;
 mod inspect;
 mod look;
@@ -40,6 +41,7 @@ use diff::DiffArgs;
 use enter_overlay::EnterOverlayArgs;
 use estimate::EstimateGraphArgs;
 use eval::EvalArgs;
+use export::ExportArgs;
 use fit::FitArgs;
 use inspect::InspectArgs;
 use look::LookArgs;
@@ -113,6 +115,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a training script without a GPU, and record a trace of it
     Profile(Box<ProfileArgs>),
+    /// Write the graph of a training script, without running it to its end: torch.export's archive
+    Export(Box<ExportArgs>),
     /// Find what makes a job fit on a GPU: the largest batch, and what to change
     Fit(Box<FitArgs>),
     /// Run a command with measures that lower its memory, or on a virtual GPU to the end of its memory
@@ -170,6 +174,7 @@ impl Cli {
         let global = &self.global;
         match &self.command {
             Command::Profile(args) => profile::run(args, global),
+            Command::Export(args) => export::run(args, global),
             Command::Run(args) => run::run(args, global),
             Command::Fit(args) => fit::run(args, global),
             Command::Replay(args) => replay::run(args, global),

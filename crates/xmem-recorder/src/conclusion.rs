@@ -178,7 +178,7 @@ fn cut_short(best: &Candidate, evidence: &Evidence) -> Option<CutShort> {
 }
 
 /// The error of a run without a trace.
-fn failure(evidence: &Evidence) -> RecordError {
+pub(crate) fn failure(evidence: &Evidence) -> RecordError {
     let end = evidence.halt.unwrap_or(CommandEnd::Ended(evidence.status));
     let processes = &evidence.processes;
     if let Some((from, to, place)) = processes.iter().find_map(|p| p.other_user.clone()) {

@@ -153,6 +153,12 @@ pub enum RecordError {
         /// The exception, from the hook.
         text: String,
     },
+    /// The script was seen, and torch.export did not export it.
+    #[error("no graph can be exported: {}", printable(text))]
+    NoGraph {
+        /// The reason, from the hook.
+        text: String,
+    },
     /// The hook could not save the recording.
     #[error("cannot save the recording: {text}")]
     Failed {

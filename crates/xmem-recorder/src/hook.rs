@@ -49,6 +49,20 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/facts/sharding.py",
     "xmem_recorder/facts/storages.py",
     "xmem_recorder/facts/strategies.py",
+    "xmem_recorder/graphs/__init__.py",
+    "xmem_recorder/graphs/archive.py",
+    "xmem_recorder/graphs/course.py",
+    "xmem_recorder/graphs/end.py",
+    "xmem_recorder/graphs/exporting.py",
+    "xmem_recorder/graphs/gradients.py",
+    "xmem_recorder/graphs/hidden.py",
+    "xmem_recorder/graphs/job.py",
+    "xmem_recorder/graphs/names.py",
+    "xmem_recorder/graphs/program.py",
+    "xmem_recorder/graphs/structures.py",
+    "xmem_recorder/graphs/take.py",
+    "xmem_recorder/graphs/tape.py",
+    "xmem_recorder/graphs/watch.py",
     "xmem_recorder/imports.py",
     "xmem_recorder/isolation/__init__.py",
     "xmem_recorder/isolation/hubs.py",
@@ -307,6 +321,67 @@ for _ in range(100):
         except ValueError:
             assert truth is None, function
         assert value.truth == truth, (function, value.truth)
+"#);
+    }
+
+    #[test]
+    fn the_place_of_zero_grad_follows_from_the_order_of_events() {
+        run(r#"
+import sys
+sys.path.insert(0, sys.argv[1])
+from xmem_recorder.graphs import course
+
+def of(*kinds):
+    seen = course.Course()
+    for kind in kinds:
+        seen.note(kind, set_to_none=True, optimizer=None, index=0, closure=False)
+    return seen
+
+Z, F, B, S = course.ZERO_GRAD, course.FORWARD, course.BACKWARD, course.STEP
+for kinds, place, left in [
+    ((Z, F, B, S), "before-forward", 4),
+    ((Z, F, B, S, Z), "before-forward", 4),
+    ((F, Z, B, S), "before-backward", 4),
+    ((F, B, S, Z), "after-step", 4),
+    ((F, B, F, B, S, Z), "after-step", 6),
+    ((F, B, S), "none", 3),
+    ((F, B, Z, F, B, S), "between", 6),
+]:
+    seen = of(*kinds)
+    assert seen.zero_grad()["place"] == place, (kinds, seen.zero_grad())
+    assert len(seen.of_one_iteration()) == left, kinds
+assert [kind for kind, _ in of(F, F, B, F).events] == [F, B, F]
+"#);
+    }
+
+    #[test]
+    fn tensors_are_found_and_replaced_in_what_models_take_and_give() {
+        run(r#"
+import collections, dataclasses, sys, types
+sys.path.insert(0, sys.argv[1])
+from xmem_recorder.graphs import names, structures
+
+class Tensor:
+    pass
+
+torch = types.SimpleNamespace(Tensor=Tensor, nn=types.SimpleNamespace(Module=type("Module", (), {})))
+Pair = collections.namedtuple("Pair", "a b")
+
+@dataclasses.dataclass
+class Output:
+    loss: object
+    number: int
+
+a, b, c, d = (Tensor() for _ in range(4))
+value = {"x": [a, 1], "y": Pair(b, None), "z": Output(c, 2), "s": slice(d, None)}
+assert structures.tensors(torch, value) == [a, b, c, d]
+changed = structures.change(torch, value, lambda tensor: "T")
+assert changed == {"x": ["T", 1], "y": Pair("T", None), "z": Output("T", 2), "s": slice("T", None)}
+assert value["z"].loss is c and value["x"][0] is a
+plain = (1, "text", Output(None, 3))
+assert structures.change(torch, plain, lambda tensor: "T") is plain
+taken = {"x": 0, "x_2": 0}
+assert names.unique("x", taken) == "x_3" and names.identifier("lambda") == "the_lambda"
 "#);
     }
 

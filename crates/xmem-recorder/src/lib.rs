@@ -43,6 +43,11 @@ mod encoder;
 mod engines;
 #[cfg(unix)]
 mod export_stream;
+mod exported_graph;
+#[cfg(unix)]
+mod graph;
+#[cfg(unix)]
+mod graph_file;
 #[cfg(unix)]
 mod hook;
 #[cfg(unix)]
@@ -90,6 +95,7 @@ mod wrapper;
 pub use added::add_metadata;
 pub use assumptions::{Assumptions, DevicePeaks};
 pub use error::{CommandEnd, RecordError};
+pub use exported_graph::{ExportedGraph, GraphFacts};
 pub use measures::{AppliedMeasure, Changes, Measure, MeasureInfo, ParseMeasureError, measures};
 pub use progress::{MAX_SURVIVORS, Progress};
 pub use rank::LoneRank;
@@ -135,8 +141,36 @@ pub fn run(
 ) -> Result<std::process::ExitStatus, RecordError> {
     match request.purpose {
         Purpose::RunOnDevice => run::on_device(request),
-        Purpose::Run | Purpose::Record => run::on_virtual_gpu(request, observer),
+        Purpose::Run | Purpose::Record | Purpose::ExportGraph => {
+            run::on_virtual_gpu(request, observer)
+        }
     }
+}
+
+/// Runs the command on the CPU until it has made a step ([`Purpose::ExportGraph`]), and writes the graph of that iteration.
+/// `observer` is called with the progress.
+///
+/// # Errors
+/// If there is no graph: the command cannot be run, the hook sees no training with PyTorch, or torch.export cannot export
+/// it.
+#[cfg(unix)]
+pub fn export_graph(
+    request: &Request,
+    observer: &mut dyn FnMut(Progress<'_>),
+) -> Result<ExportedGraph, RecordError> {
+    graph::export(request, observer)
+}
+
+/// Fails: running with a hook needs a Unix.
+///
+/// # Errors
+/// Always.
+#[cfg(not(unix))]
+pub fn export_graph(
+    _request: &Request,
+    _observer: &mut dyn FnMut(Progress<'_>),
+) -> Result<ExportedGraph, RecordError> {
+    Err(RecordError::NeedsUnix)
 }
 
 /// Fails: running with a hook needs a Unix.

@@ -1,5 +1,6 @@
 //! Messages of the hook: one JSON object per line. Unknown events and keys, of a newer hook, are ignored.
 
+use crate::exported_graph::GraphFacts;
 use serde::Deserialize;
 use serde_json::Value;
 use std::fmt;
@@ -65,6 +66,10 @@ pub(crate) enum Message {
     Exported { streamed: bool },
     /// The recording could not be saved.
     Failed { text: String },
+    /// The archive of a graph was written.
+    Graph(GraphFacts),
+    /// There is no graph, for a reason.
+    NoGraph { text: String },
     /// An exception ended a process before its first iteration was complete.
     Raised { text: String },
     /// A script ended, before anything was recorded, as weights or a configuration were missing: what helps.
@@ -228,6 +233,20 @@ mod tests {
             (
                 r#"{"event":"failed","pid":1,"text":"full"}"#,
                 Message::Failed { text: "full".into() },
+            ),
+            (
+                r#"{"event":"graph","pid":1,"operators":9,"parameters":2,"inputs":["x"],"dynamic":["batch"]}"#,
+                Message::Graph(GraphFacts {
+                    operators: 9,
+                    parameters: 2,
+                    inputs: vec!["x".into()],
+                    dynamic: vec!["batch".into()],
+                    fixed: None,
+                }),
+            ),
+            (
+                r#"{"event":"no_graph","pid":1,"text":"no loss"}"#,
+                Message::NoGraph { text: "no loss".into() },
             ),
             (
                 r#"{"event":"raised","pid":1,"text":"ValueError: x"}"#,

@@ -46,20 +46,26 @@ impl Output {
         Encoder::by_name(&self.target, BufWriter::with_capacity(1 << 18, self.new_part()?))
     }
 
-    fn new_part(&self) -> io::Result<TemporaryFile> {
+    /// A new file beside the requested one, which is removed when it is dropped.
+    pub(crate) fn new_part(&self) -> io::Result<TemporaryFile> {
         TemporaryFile::beside(&self.target, Some(Permissions::from_mode(0o666)))
     }
 
     /// Moves a complete recording to the requested path.
     pub(crate) fn save(&self, part: Part) -> Result<Destination, RecordError> {
+        self.replace(part.file)?;
+        Ok(Destination::Output(self.requested.clone()))
+    }
+
+    /// Moves a file to the requested path, with the permissions of one that is there.
+    pub(crate) fn replace(&self, file: TemporaryFile) -> Result<(), RecordError> {
         if let Ok(existing) = std::fs::symlink_metadata(&self.target)
             && existing.is_file()
         {
             // Without an effect on the recording, should it fail.
-            let _ = part.file.as_file().set_permissions(existing.permissions());
+            let _ = file.as_file().set_permissions(existing.permissions());
         }
-        self.persist(part, &self.target)?;
-        Ok(Destination::Output(self.requested.clone()))
+        self.persist(file, &self.target)
     }
 
     /// Moves an incomplete recording to the requested path if no file exists there, else beside it.
@@ -72,11 +78,11 @@ impl Output {
             name.push(".part");
             PathBuf::from(name)
         };
-        self.persist(part, &beside(&self.target))?;
+        self.persist(part.file, &beside(&self.target))?;
         Ok(Destination::Beside { part: beside(&self.requested), existing: self.requested.clone() })
     }
 
-    fn persist(&self, part: Part, to: &Path) -> Result<(), RecordError> {
-        part.file.persist(to).map(drop).map_err(|error| self.error(error))
+    fn persist(&self, file: TemporaryFile, to: &Path) -> Result<(), RecordError> {
+        file.persist(to).map(drop).map_err(|error| self.error(error))
     }
 }

@@ -1,5 +1,6 @@
 //! The Python processes that loaded the hook.
 
+use crate::exported_graph::GraphFacts;
 use crate::measures::AppliedMeasure;
 use crate::message::{Message, ProcessId};
 use crate::request::Engine;
@@ -33,6 +34,10 @@ pub(crate) struct Process {
     pub(crate) other_user: Option<(u32, u32, String)>,
     /// The reason why its recording could not be saved.
     pub(crate) failed: Option<String>,
+    /// The graph that it has written.
+    pub(crate) graph: Option<GraphFacts>,
+    /// The reason why it has written none.
+    pub(crate) no_graph: Option<String>,
     /// The exception that ended it before its first iteration was complete.
     pub(crate) raised: Option<String>,
     /// What helps against the weights that were missing, with which it ended.
@@ -71,6 +76,8 @@ impl Processes {
             }
             Message::ImportFailed { text } => process.import_failure = Some(text),
             Message::Failed { text } => process.failed = Some(text),
+            Message::Graph(facts) => process.graph = Some(facts),
+            Message::NoGraph { text } => process.no_graph = Some(text),
             Message::Raised { text } => process.raised = Some(text),
             Message::Missing { text } => process.missing = Some(text),
             Message::Measure { name, places, text } if process.measures.len() < MAX_MEASURES => {

@@ -22,9 +22,9 @@ pub struct Request {
     pub command: (OsString, Vec<OsString>),
     /// What the command is run for.
     pub purpose: Purpose,
-    /// The file that the trace goes to: compressed if it ends in `.zst` or `.gz`, else plain JSON.
+    /// The file that the trace goes to: compressed if it ends in `.zst` or `.gz`, else plain JSON. The archive, for a graph.
     pub output: PathBuf,
-    /// Iterations after which the script is ended.
+    /// Iterations after which the script is ended; for a graph, the step of the iteration that it is taken of.
     pub steps: NonZeroU32,
     /// How long the script goes on after them on a virtual GPU, without the profiler.
     pub rest: Option<Duration>,
@@ -135,6 +135,8 @@ pub enum Purpose {
     Run,
     /// To run it to its end on the device that is there.
     RunOnDevice,
+    /// To export the graph of one of its iterations.
+    ExportGraph,
 }
 
 impl Purpose {
@@ -145,6 +147,7 @@ impl Purpose {
             Self::Record => "record",
             Self::Run => "run",
             Self::RunOnDevice => "run-on-device",
+            Self::ExportGraph => "export-graph",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The hook's settings: `settings.json`. Unknown facts are null.
 
 use crate::assumptions::DevicePeaks;
+use crate::graph_file;
 use crate::measures::Measure;
 use crate::rank::LoneRank;
 use crate::request::{Float16, Request, Stacks, Timing, VaryingBatches, Weights};
@@ -28,6 +29,8 @@ pub(crate) struct Settings<'a> {
     rank: Option<RankSettings>,
     float16: &'static str,
     snapshot: Option<String>,
+    /// The archive of a graph that is to be exported.
+    graph: Option<String>,
     /// Nothing else keeps writes out of the files of the user.
     refuse_writes: bool,
     /// Paths that are written to all the same.
@@ -109,6 +112,8 @@ impl<'a> Settings<'a> {
                 Float16::Kept => "kept",
             },
             snapshot: snapshot::written_to(request, overlay)
+                .map(|path| path.to_string_lossy().into_owned()),
+            graph: graph_file::written_to(request, overlay)
                 .map(|path| path.to_string_lossy().into_owned()),
             writable: match &request.writable {
                 Writable::Paths(paths) => {

@@ -369,6 +369,8 @@ impl Watch<'_> {
             | Message::ImportFailed { .. }
             | Message::Raised { .. }
             | Message::Missing { .. }
+            | Message::Graph(_)
+            | Message::NoGraph { .. }
             | Message::Other => {}
         }
         self.processes.note(pid, message);

@@ -16,7 +16,7 @@ mod values;
 pub(crate) use args::{ProfileArgs, SHORT_HELP, assumptions};
 pub(crate) use convolutions::keep as keep_convolutions;
 pub(crate) use hints::before as check_command;
-pub(crate) use progress::kept_out;
+pub(crate) use progress::{RecordingProgress, kept_out};
 pub(crate) use recording::print_cut_short;
 pub(crate) use run::run;
 pub(crate) use run::writable;

@@ -13,6 +13,8 @@ mod diff;
 mod doubts;
 mod errors;
 mod eval;
+#[cfg(unix)]
+mod export;
 mod fit;
 mod gpu;
 mod guide;

@@ -8,6 +8,7 @@ The packages, of which each says what it leaves to others:
 - `virtual`: the virtual GPU;
 - `ranks`: one process of a distributed job, without the others;
 - `weights`: files of weights that a script loads;
+- `graphs`: the graph of an iteration, as torch.export writes it;
 - `measures`: what lowers the memory of a job, without a change to its script;
 - `isolation`: what keeps the files of the user and other machines untouched.
 
@@ -99,6 +100,10 @@ def _install(torch):
         from .recording import watch
 
         watch.install(torch)
+    elif session.purpose() == session.EXPORT_GRAPH:
+        from .graphs import end
+
+        end.install(torch)
     _change(torch)
 
 

@@ -14,11 +14,11 @@ def describe(error):
 
 def describe_type(kind, traceback):
     """The same, of the type of an exception and its traceback."""
-    place = _place(traceback)
+    place = place_of(traceback)
     return kind.__name__ if place is None else f"{kind.__name__} at {place}"
 
 
-def _place(traceback):
+def place_of(traceback):
     """The innermost line of the script, else the innermost of all; None without a traceback."""
     innermost = of_script = None
     while traceback is not None:

@@ -20,6 +20,7 @@ MAX_TEXT = 300
 RECORD = "record"
 RUN = "run"
 RUN_ON_DEVICE = "run-on-device"
+EXPORT_GRAPH = "export-graph"
 
 
 class _Session:

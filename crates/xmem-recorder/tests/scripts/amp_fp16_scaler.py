@@ -10,6 +10,9 @@
 #
 # [virtual-gpu]
 # stdout = ["logits are torch.float16", "numpy has float16"]
+# [export]
+# "/grad_scaler" = true
+# "/autocast/dtype" = "float16"
 # ///
 import torch
 from torch import nn

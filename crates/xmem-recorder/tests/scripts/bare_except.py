@@ -2,6 +2,8 @@
 # /// xmem
 # iterations = 3
 # stdout-without = ["done"]
+# [export]
+# "/losses" = { length = 1 }
 # ///
 import torch
 from torch import nn

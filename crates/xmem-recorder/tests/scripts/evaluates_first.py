@@ -10,6 +10,9 @@
 #
 # [virtual-gpu]
 # stdout = ["step 0"]
+# [export]
+# "/inputs/0/dims/0" = 64
+# "/zero_grad/place" = "before-forward"
 # ///
 import torch
 from torch import nn

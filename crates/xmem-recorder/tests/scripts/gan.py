@@ -5,6 +5,10 @@
 # [recording]
 # "/iterations/count" = 3
 # "/optimizers" = { length = 2 }
+# [export]
+# "/losses" = { length = 2 }
+# "/optimizer" = { length = 2 }
+# "/order/3/optimizer" = 1
 # ///
 import torch
 from torch import nn

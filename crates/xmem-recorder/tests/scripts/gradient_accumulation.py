@@ -7,6 +7,11 @@
 # "/iterations/by" = "optimizer steps"
 # "/iterations/count" = 3
 # "/iterations/backwards" = 12
+# [export]
+# "/accumulation" = 4
+# "/zero_grad/place" = "after-step"
+# "/inputs" = { length = 1 }
+# "/dynamic/batch/size" = 64
 # ///
 import torch
 from torch import nn

@@ -2,6 +2,9 @@
 # /// xmem
 # iterations = 3
 # stdout-without = ["done"]
+# [export]
+# "/checkpointing/0/module" = "blocks.0"
+# "/dynamic/batch/size" = { at-least = 1 }
 # ///
 import torch
 from torch import nn

@@ -6,6 +6,9 @@
 # environment = { TRANSFORMERS_VERBOSITY = "error" }
 # [inspect]
 # "/job/optimizers" = ["AdamW"]
+# [export]
+# "/inputs" = { contains = { name = "input_ids", role = "batch" } }
+# "/losses" = { length = 1 }
 # ///
 import torch
 from torch.utils.data import Dataset

@@ -5,6 +5,9 @@
 # [recording]
 # "/optimizers/0/class" = "torch.optim.lbfgs.LBFGS"
 # "/iterations/backwards" = { at-least = 4 }
+# [export]
+# "/accumulation" = 1
+# "/order" = { contains = { event = "step", closure = true } }
 # ///
 import torch
 from torch import nn

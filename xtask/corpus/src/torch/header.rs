@@ -59,6 +59,9 @@ pub(super) struct Header {
     /// The same for `xmem replay`.
     #[serde(default)]
     pub(super) replay: BTreeMap<String, Expectation>,
+    /// What `xmem export` says about the loop, in the archive's `xmem.job.json`; nothing is exported without.
+    #[serde(default)]
+    pub(super) export: BTreeMap<String, Expectation>,
     /// What is other on a virtual GPU.
     #[serde(default)]
     pub(super) virtual_gpu: VirtualGpu,
@@ -131,6 +134,11 @@ impl Header {
             header.push('\n');
         }
         Err(unclear(format!("no header: `{BEGIN}` … `{END}`")).into())
+    }
+
+    /// Whether a release of torch exports graphs of training.
+    pub(super) fn can_export(torch: &str) -> bool {
+        is_among(Some(">=2.6"), torch).unwrap_or(false)
     }
 
     /// Whether the script is for this release of torch.

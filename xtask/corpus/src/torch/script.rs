@@ -16,6 +16,11 @@ use xmem_task::{Error, repo};
 const TRACE: &str = "trace.json";
 /// PyTorch's own, where a header asks for it.
 const SNAPSHOT: &str = "snapshot.pickle";
+/// The graph of the script, where a header says something about it.
+const ARCHIVE: &str = "model.pt2";
+/// A program of Python that prints the description of the loop in an archive.
+const READ_JOB: &str = "import sys, zipfile\n\
+    print(zipfile.ZipFile(sys.argv[1]).read('model/extra/xmem.job.json').decode())";
 /// How the line of a trace begins that holds what the hook wrote: Kineto gives each key of the
 /// metadata a line (libkineto, `output_json.cpp`).
 const RECORDING: &str = "\"xmem_recording\": ";
@@ -106,6 +111,9 @@ impl Script {
             (Trace::None, true) => outcome.complaints.push("a trace was written".to_owned()),
             (Trace::None, false) => {}
         }
+        if bench.engine == Engine::Cpu && !self.header.export.is_empty() {
+            self.check_export(bench, &folder, &mut outcome)?;
+        }
         if !self.header.trace_without.is_empty() {
             self.check_without(bench, &trace, &folder, &mut outcome)?;
         }
@@ -115,7 +123,55 @@ impl Script {
         Ok(outcome)
     }
 
+    /// Exports the script's graph, and holds the description of its loop against the header. The releases before 2.6 export
+    /// none.
+    fn check_export(
+        &self,
+        bench: &Bench,
+        folder: &Path,
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
+        if !Header::can_export(&bench.venv.torch) {
+            return Ok(());
+        }
+        let archive = folder.join(ARCHIVE);
+        let mut command = Command::new(&bench.xmem);
+        command.args(["export", "--device-as", DEVICE, "-o"]).arg(&archive);
+        set_up(&mut command, folder);
+        self.add_command(&mut command, bench, folder);
+        let done = process::run(command, folder, "export")?;
+        check_exit(&done, 0, outcome);
+        let mut command = Command::new(bench.venv.python());
+        command.args(["-c", READ_JOB]).arg(&archive);
+        match answer(command, folder, "export", &[0])? {
+            Ok(job) => outcome.check(&self.header.export, &job, "xmem export"),
+            Err(complaint) => {
+                outcome.complaints.push(format!("{complaint}; {}", end_of(&done.stderr)))
+            }
+        }
+        Ok(())
+    }
+
     fn command(&self, bench: &Bench, engine: Engine, folder: &Path) -> Command {
+        let filled = |text: &String| self.filled(bench, folder, text);
+        let mut command = profile(bench, engine, folder, TRACE);
+        command.args(self.header.options.iter().map(filled));
+        if engine == Engine::VirtualGpu {
+            command.args(self.header.virtual_gpu.options.iter().map(filled));
+        }
+        self.add_command(&mut command, bench, folder);
+        command
+    }
+
+    /// Adds the script's own command to one of xmem's.
+    fn add_command(&self, command: &mut Command, bench: &Bench, folder: &Path) {
+        let filled = |text: &String| self.filled(bench, folder, text);
+        command.arg("--").args(self.header.command.iter().map(filled));
+        command.envs(self.header.environment.iter().map(|(name, value)| (name, filled(value))));
+    }
+
+    /// A text of the header with the places in it.
+    fn filled(&self, bench: &Bench, folder: &Path, text: &str) -> String {
         let scripts = self.path.parent().unwrap_or(Path::new(""));
         let python = bench.venv.python();
         let bin = bench.venv.bin();
@@ -126,20 +182,9 @@ impl Script {
             ("{scripts}", scripts),
             ("{scratch}", folder),
         ];
-        let filled = |text: &String| {
-            let fill = |text: String, (name, path): (&str, &Path)| {
-                text.replace(name, &path.to_string_lossy())
-            };
-            places.into_iter().fold(text.clone(), fill)
-        };
-        let mut command = profile(bench, engine, folder, TRACE);
-        command.args(self.header.options.iter().map(filled));
-        if engine == Engine::VirtualGpu {
-            command.args(self.header.virtual_gpu.options.iter().map(filled));
-        }
-        command.arg("--").args(self.header.command.iter().map(filled));
-        command.envs(self.header.environment.iter().map(|(name, value)| (name, filled(value))));
-        command
+        let fill =
+            |text: String, (name, path): (&str, &Path)| text.replace(name, &path.to_string_lossy());
+        places.into_iter().fold(text.to_owned(), fill)
     }
 
     /// Looks for texts that must not be in the trace, or in what xmem says about it.

@@ -19,7 +19,7 @@ use xmem::types::printable;
 use xmem_recorder::{Engine, Kept, Progress, RecordError, Recorded, Request};
 
 /// Prints the progress of a recording.
-pub(super) struct RecordingProgress {
+pub(crate) struct RecordingProgress {
     steps: NonZeroU32,
     started: Instant,
     detail: Detail,
@@ -114,7 +114,7 @@ enum Detail {
 
 impl RecordingProgress {
     /// Starts the progress of a recording of `steps` iterations.
-    pub(super) fn new(steps: NonZeroU32, verbosity: Verbosity) -> Self {
+    pub(crate) fn new(steps: NonZeroU32, verbosity: Verbosity) -> Self {
         let detail = match verbosity {
             Verbosity::Quiet => Detail::Quiet,
             Verbosity::Normal if std::io::stderr().is_terminal() => Detail::Terminal,
@@ -138,7 +138,7 @@ impl RecordingProgress {
     }
 
     /// Prints an event of the recording.
-    pub(super) fn show(&self, news: Progress<'_>) {
+    pub(crate) fn show(&self, news: Progress<'_>) {
         match news {
             Progress::Python { version } => {
                 self.line(Detail::Verbose, format!("Python {version} started"));

@@ -148,6 +148,10 @@ impl From<RecordError> for CliError {
                  recording page of the guide lists what differs under xmem"
                     .to_owned(),
             ),
+            RecordError::NoGraph { .. } => (
+                Exit::Unreadable,
+                "`xmem profile -- COMMAND` records the job as it runs, for `xmem replay`".to_owned(),
+            ),
             RecordError::Died { end, iterations, peak, total } => {
                 (Exit::Unreadable, after_death(*end, *iterations, *peak, *total))
             }

@@ -13,6 +13,8 @@ _torch = None
 # Functions of PyTorch that are wrapped for the script.
 _clone = None
 _device_of = None
+# False where tensors have no memory: while a graph is taken.
+_is_active = True
 
 
 def install(torch):
@@ -23,8 +25,16 @@ def install(torch):
     _device_of = torch.Tensor.device.__get__
 
 
+def rest():
+    """Leaves tensors as they are from here on: they have no memory."""
+    global _is_active
+    _is_active = False
+
+
 def _is_plain(tensor):
     """Returns whether a tensor has a storage on the CPU: it is not meta, sparse or fake."""
+    if not _is_active:
+        return False
     try:
         return tensor.layout is _torch.strided and _device_of(tensor).type == "cpu"
     except Exception:
