@@ -164,6 +164,14 @@ impl Deaths {
 }
 
 impl Body {
+    /// Returns whether a part of the graph is under autocast by itself.
+    pub(crate) fn has_autocast(&self) -> bool {
+        self.nodes.iter().any(|node| {
+            let is_on = |(_, a): &(String, Argument)| matches!(a, Argument::Bool(true));
+            node.target.ends_with("wrap_with_autocast") && node.arguments.iter().any(is_on)
+        })
+    }
+
     /// Values that an operator in a module makes, and one outside of all but the outermost uses.
     fn results_of_models(&self) -> BTreeSet<ValueId> {
         let is_outside = |node: &&Operation| node.modules.len() <= 1;
@@ -228,7 +236,26 @@ impl<'a> Interpreter<'a> {
         outputs: Range<usize>,
     ) -> Result<Vec<Value>, GraphError> {
         let body = Arc::clone(&course.body);
-        let end = course.needed(outputs.clone());
+        self.run_to(course, course.needed(outputs.clone()))?;
+        self.enter(&[]);
+        let outputs = body.outputs.get(outputs).unwrap_or_default();
+        outputs.iter().map(|output| self.argument(&body, output, &course.values)).collect()
+    }
+
+    fn body(
+        &mut self,
+        body: &Arc<Body>,
+        ids: &[ValueId],
+        inputs: Vec<Value>,
+    ) -> Result<Vec<Value>, GraphError> {
+        let mut course = Course::new(body, ids, inputs, false);
+        self.run_to(&mut course, body.nodes.len())?;
+        body.outputs.iter().map(|output| self.argument(body, output, &course.values)).collect()
+    }
+
+    /// Runs up to a node.
+    fn run_to(&mut self, course: &mut Course, end: usize) -> Result<(), GraphError> {
+        let body = Arc::clone(&course.body);
         while course.at < end {
             let at = course.at;
             let node = &body.nodes[at];
@@ -244,24 +271,7 @@ impl<'a> Interpreter<'a> {
             self.checkpointed(&body, at..end, &mut course.values, &deaths)?;
             course.at = end;
         }
-        self.enter(&[]);
-        let outputs = body.outputs.get(outputs).unwrap_or_default();
-        outputs.iter().map(|output| self.argument(&body, output, &course.values)).collect()
-    }
-
-    fn body(
-        &mut self,
-        body: &Arc<Body>,
-        ids: &[ValueId],
-        inputs: Vec<Value>,
-    ) -> Result<Vec<Value>, GraphError> {
-        let mut course = Course::new(body, ids, inputs, false);
-        while course.at < body.nodes.len() {
-            let at = course.at;
-            self.nodes(body, at..at + 1, &mut course.values, &course.deaths)?;
-            course.at += 1;
-        }
-        body.outputs.iter().map(|output| self.argument(body, output, &course.values)).collect()
+        Ok(())
     }
 
     /// Runs some nodes, one after another.

@@ -14,7 +14,6 @@ struct JobFile {
     optimizer: Vec<OptimizerEntry>,
     zero_grad: Option<ZeroGradEntry>,
     autocast: Option<AutocastEntry>,
-    accumulation: Option<u32>,
     #[serde(default)]
     losses: Vec<LossEntry>,
     #[serde(default)]
@@ -148,12 +147,10 @@ impl Workload {
         if !file.losses.is_empty() {
             training.losses = file.losses.iter().map(|l| l.outputs).collect();
         }
-        let order: Vec<Event> = file.order.iter().filter_map(event).collect();
+        let count = training.losses.len();
+        let order: Vec<Event> = file.order.iter().filter_map(|entry| event(entry, count)).collect();
         if order.iter().any(|event| matches!(event, Event::Backward(_))) {
             training.order = order;
-        }
-        if let Some(passes) = file.accumulation.filter(|passes| *passes > 1) {
-            training.accumulate(passes);
         }
         if let Some(keeps) = file.keeps {
             training.keeps = Keeps {
@@ -166,10 +163,12 @@ impl Workload {
     }
 }
 
-fn event(entry: &EventEntry) -> Option<Event> {
+/// An event; equal passes of an accumulation have one loss in the graph.
+fn event(entry: &EventEntry, losses: usize) -> Option<Event> {
     Some(match entry.event.as_str() {
         "zero-grad" => Event::ZeroGrad,
-        "backward" => Event::Backward(entry.loss.unwrap_or(0)),
+        "forward" => Event::Forward,
+        "backward" => Event::Backward(entry.loss.unwrap_or(0) % losses.max(1)),
         "clip-grad" => Event::ClipGradients,
         "step" => Event::Step(entry.optimizer.unwrap_or(0)),
         _ => return None,

@@ -74,7 +74,9 @@ pub struct Keeps {
 pub enum Event {
     /// `zero_grad()` of all optimizers.
     ZeroGrad,
-    /// Forward as far as a loss needs, and its backward.
+    /// Forward, as far as the next loss needs.
+    Forward,
+    /// Backward of a loss, after the forward that it needs, if that has not been.
     Backward(usize),
     /// `clip_grad_norm_`.
     ClipGradients,
@@ -118,7 +120,7 @@ impl Training {
         Self {
             optimizers: vec![(optimizer, Vec::new())],
             frozen: BTreeSet::new(),
-            order: vec![Event::ZeroGrad, Event::Backward(0), Event::Step(0)],
+            order: vec![Event::ZeroGrad, Event::Forward, Event::Backward(0), Event::Step(0)],
             set_to_none: true,
             losses: vec![1],
             loss: None,
@@ -126,13 +128,18 @@ impl Training {
         }
     }
 
+    /// The number of results that a backward pass begins with.
+    fn results_of(&self, loss: usize) -> usize {
+        self.losses.get(loss).copied().unwrap_or(1).max(1)
+    }
+
     /// Sets the number of equal passes in an iteration.
     pub fn accumulate(&mut self, passes: u32) {
-        let is_pass = |event: &Event| matches!(event, Event::Backward(_));
+        let is_pass = |event: &Event| matches!(event, Event::Forward | Event::Backward(_));
         let Some(first) = self.order.iter().position(is_pass) else { return };
-        let pass = self.order[first];
+        let pass: Vec<Event> = self.order.iter().copied().filter(is_pass).collect();
         self.order.retain(|event| !is_pass(event));
-        let passes = std::iter::repeat_n(pass, passes.max(1) as usize);
+        let passes: Vec<Event> = std::iter::repeat_n(pass, passes.max(1) as usize).flatten().collect();
         self.order.splice(first..first, passes);
     }
 }
@@ -363,7 +370,7 @@ impl<'a> Job<'a> {
         findings: &mut Findings,
     ) -> Result<Vec<Value>, GraphError> {
         let mut interpreter = Interpreter::new(self.eager, self.settings, findings);
-        match self.workload.autocast {
+        match self.workload.autocast.filter(|_| !self.graph.body.has_autocast()) {
             Some(dtype) => {
                 self.eager.autocast(Some(dtype), || interpreter.advance(course, outputs))
             }
@@ -439,9 +446,8 @@ impl<'a> Job<'a> {
         kept: &mut Kept,
         findings: &mut Findings,
     ) -> Result<(), GraphError> {
-        let mut course: Option<Course> = None;
-        let mut last = None;
-        for event in &training.order {
+        let mut pass = Pass::default();
+        for (at, event) in training.order.iter().enumerate() {
             match *event {
                 Event::ZeroGrad => {
                     self.optimizers.iter().for_each(|o| o.zero_grad(training.set_to_none));
@@ -452,17 +458,18 @@ impl<'a> Job<'a> {
                         optimizer.step();
                     }
                 }
+                Event::Forward => {
+                    let next = training.order[at..].iter().find_map(|event| match event {
+                        Event::Backward(loss) => Some(*loss),
+                        _ => None,
+                    });
+                    self.run_to(training, next.unwrap_or(0), (&mut pass, kept), findings)?;
+                }
                 Event::Backward(loss) => {
-                    // A pass that is not later in the same graph begins it anew.
-                    if last.is_none_or(|last| last >= loss) {
-                        let batch = self.batch()?;
-                        kept.batch.clone_from(&batch);
-                        course = Some(self.begun(&batch, findings));
+                    if pass.ready.is_none() {
+                        self.run_to(training, loss, (&mut pass, kept), findings)?;
                     }
-                    last = Some(loss);
-                    if let Some(course) = &mut course {
-                        self.pass(training, loss, (course, kept), findings)?;
-                    }
+                    self.backward(training, loss, &mut pass)?;
                 }
             }
         }
@@ -472,28 +479,42 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// Forward as far as a loss needs, and its backward.
-    fn pass(
+    /// Forward as far as a loss needs: on in the graph that runs, or in a new one, with a batch of its own, if the loss
+    /// is not later in that one.
+    fn run_to(
         &self,
         training: &Training,
         loss: usize,
-        (course, kept): (&mut Course, &mut Kept),
+        (pass, kept): (&mut Pass, &mut Kept),
         findings: &mut Findings,
     ) -> Result<(), GraphError> {
+        if pass.last.is_none_or(|last| last >= loss) {
+            let batch = self.batch()?;
+            kept.batch.clone_from(&batch);
+            pass.course = Some(self.begun(&batch, findings));
+        }
+        pass.last = Some(loss);
+        let Some(course) = &mut pass.course else { return Ok(()) };
         let before: usize = training.losses.iter().take(loss).sum();
-        let count = training.losses.get(loss).copied().unwrap_or(1);
         let is_last = loss + 1 >= training.losses.len();
-        let end = if is_last { self.graph.body.outputs.len() } else { before + count };
+        let end = if is_last { self.graph.body.outputs.len() } else { before + training.results_of(loss) };
         let mut outputs = self.forward(course, before..end, findings)?;
         if let Some(loss) = training.loss {
             outputs.insert(0, Value::Tensor(self.loss(loss, &outputs)?));
         }
         kept.results.clone_from(&outputs);
+        pass.ready = Some(outputs);
+        Ok(())
+    }
+
+    /// Backward of a loss that forward has reached.
+    fn backward(&self, training: &Training, loss: usize, pass: &mut Pass) -> Result<(), GraphError> {
+        let outputs = pass.ready.take().unwrap_or_default();
         let losses = outputs.iter().filter_map(|value| match value {
             Value::Tensor(t) if t.elements() == 1 && t.requires_grad() => Some(t.clone()),
             _ => None,
         });
-        let losses: Vec<Tensor> = losses.take(count.max(1)).collect();
+        let losses: Vec<Tensor> = losses.take(training.results_of(loss)).collect();
         drop(outputs);
         if losses.is_empty() {
             return Err(GraphError::NoLoss);
@@ -528,6 +549,16 @@ impl<'a> Job<'a> {
             e.call("aten::_foreach_mul_", args![gradients, clamped], || ());
         });
     }
+}
+
+/// A pass through the graph.
+#[derive(Default)]
+struct Pass {
+    course: Option<Course>,
+    /// The last loss that it was run to.
+    last: Option<usize>,
+    /// Results up to that loss, until backward.
+    ready: Option<Vec<Value>>,
 }
 
 /// What the names of the loop refer to.

@@ -34,6 +34,8 @@ class Watch:
         # Numbers of the tensors of the loss and of the results of models, for what the script keeps.
         self.losses, self.results = [], []
         self.kept = None
+        # Whether the script holds results of its models, other than the loss, when a backward pass begins.
+        self.holds_results = False
 
     def is_last_iteration(self):
         """Returns whether this iteration is the one that is exported."""
@@ -136,6 +138,7 @@ def _model_called(watch, module):
         watch.kept = {
             "loss": bool(watch.tape.alive(watch.losses)),
             "outputs": bool(watch.tape.alive(set(watch.results) - set(watch.losses))),
+            "outputs_at_backward": watch.holds_results,
         }
         watch.finish(watch)
         return
@@ -236,6 +239,7 @@ def _backward(watch, original):
             watch.course.note(course.BACKWARD, index=len(watch.course.backwards))
             watch.course.backwards.append((numbers, place_of_caller()))
             watch.losses.extend(number for number in numbers if number is not None)
+            watch.holds_results |= bool(watch.tape.alive(set(watch.results) - set(watch.losses)))
         if gradients.can_be_left_out(watch, args, kwargs):
             gradients.fill(watch)
             return None
