@@ -2,6 +2,7 @@
 //! last use, as Python's names for it do.
 
 mod call;
+mod dispatch;
 mod operators;
 
 use crate::dtype::DType;

@@ -139,7 +139,8 @@ impl Training {
         let Some(first) = self.order.iter().position(is_pass) else { return };
         let pass: Vec<Event> = self.order.iter().copied().filter(is_pass).collect();
         self.order.retain(|event| !is_pass(event));
-        let passes: Vec<Event> = std::iter::repeat_n(pass, passes.max(1) as usize).flatten().collect();
+        let passes: Vec<Event> =
+            std::iter::repeat_n(pass, passes.max(1) as usize).flatten().collect();
         self.order.splice(first..first, passes);
     }
 }
@@ -497,7 +498,11 @@ impl<'a> Job<'a> {
         let Some(course) = &mut pass.course else { return Ok(()) };
         let before: usize = training.losses.iter().take(loss).sum();
         let is_last = loss + 1 >= training.losses.len();
-        let end = if is_last { self.graph.body.outputs.len() } else { before + training.results_of(loss) };
+        let end = if is_last {
+            self.graph.body.outputs.len()
+        } else {
+            before + training.results_of(loss)
+        };
         let mut outputs = self.forward(course, before..end, findings)?;
         if let Some(loss) = training.loss {
             outputs.insert(0, Value::Tensor(self.loss(loss, &outputs)?));
@@ -508,7 +513,12 @@ impl<'a> Job<'a> {
     }
 
     /// Backward of a loss that forward has reached.
-    fn backward(&self, training: &Training, loss: usize, pass: &mut Pass) -> Result<(), GraphError> {
+    fn backward(
+        &self,
+        training: &Training,
+        loss: usize,
+        pass: &mut Pass,
+    ) -> Result<(), GraphError> {
         let outputs = pass.ready.take().unwrap_or_default();
         let losses = outputs.iter().filter_map(|value| match value {
             Value::Tensor(t) if t.elements() == 1 && t.requires_grad() => Some(t.clone()),

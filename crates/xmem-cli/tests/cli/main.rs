@@ -12,6 +12,7 @@ mod cudnn_trust;
 mod diff;
 mod doubts;
 mod errors;
+mod estimate;
 mod eval;
 #[cfg(unix)]
 mod export;

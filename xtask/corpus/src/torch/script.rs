@@ -146,7 +146,7 @@ impl Script {
         match answer(command, folder, "export", &[0])? {
             Ok(job) => outcome.check(&self.header.export, &job, "xmem export"),
             Err(complaint) => {
-                outcome.complaints.push(format!("{complaint}; {}", end_of(&done.stderr)))
+                outcome.complaints.push(format!("{complaint}; {}", end_of(&done.stderr)));
             }
         }
         Ok(())

@@ -11,9 +11,9 @@ failures! {
     pub(crate) enum EstimateGraphFailure {
         #[error("cannot read `{graph}`")]
         Read { graph: String, source: std::io::Error } => Unreadable,
-        #[error("cannot estimate `{graph}`: {source}")]
+        #[error("cannot estimate `{graph}`")]
         Graph { graph: String, source: GraphError } => Unreadable,
-        #[error("cannot estimate `{graph}`: {source}")]
+        #[error("cannot estimate `{graph}`")]
         Options { graph: String, source: GraphError } => Usage,
         #[error("`{graph}` does not say what is done with the model")]
         #[diagnostic(help("add --training --optimizer adamw, or --inference; `xmem export` writes a graph with its job"))]
