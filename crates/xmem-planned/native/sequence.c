@@ -3,7 +3,7 @@
 // A request that the plan does not have is served elsewhere, and the next one is expected at the same place. One that
 // does not come leaves the place behind: after `SURE` requests in a row with the sizes of a run elsewhere in the
 // plan, the place moves there.
-#include "planned.h"
+#include "plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
