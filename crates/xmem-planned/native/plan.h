@@ -40,6 +40,7 @@ bool plan_read(const char *path, struct plan *plan);
 void plan_free(struct plan *plan);
 void sequence_mark(void);
 void sequence_use(struct plan *plan);
+bool sequence_is_planned(void);
 const struct planned *sequence_next(uint64_t size);
 
 // following.c

@@ -19,6 +19,9 @@ static size_t unexpected;     // requests in a row that were not those at the pl
 
 static const struct sequence *sequence(void) { return is_warm ? &current.iteration : &current.warm_up; }
 
+// Whether the plan says anything about the present part of the job.
+bool sequence_is_planned(void) { return sequence()->count; }
+
 static bool read_sequence(FILE *file, const char *name, struct sequence *sequence) {
     char word[16];
     size_t count;

@@ -54,7 +54,7 @@ static int allocate(void **into, size_t alignment, size_t bytes) {
     counters.requests++;
     if (!is_plan_thread())
         counters.other_stream++;
-    else if (!has_plan)
+    else if (!sequence_is_planned())
         counters.outside++;
     else
         pointer = planned_place(size, alignment);
@@ -154,6 +154,8 @@ EXPORT int xmem_plan_open(const char *path, int debug) {
     has_plan = true;
     following_open(&plan, debug);
     pthread_mutex_unlock(&lock);
+    // What the C library keeps of the iterations that it has served is not needed again.
+    malloc_trim(0);
     return 0;
 }
 
