@@ -77,13 +77,13 @@ def main() -> None:
         if number == 0:
             time.sleep(PLANNING_SECONDS)
     forget_peak()
-    print(json.dumps({"ready": True}), flush=True)
+    print(json.dumps({"before": before}), flush=True)
     for _ in sys.stdin:
         faults, start = resource.getrusage(resource.RUSAGE_SELF).ru_minflt, time.perf_counter()
         value = iteration()
         elapsed = time.perf_counter() - start
         faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
-        figures = {"seconds": elapsed, "faults": faults, "peak": memory("VmHWM") - before, "value": value.hex()}
+        figures = {"seconds": elapsed, "faults": faults, "peak": memory("VmHWM"), "value": value.hex()}
         print(json.dumps(figures), flush=True)
 
 

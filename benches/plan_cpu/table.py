@@ -73,8 +73,8 @@ class Process:
         self.process.wait()
 
 
-def row(process: Process, plain: Process) -> list[str]:
-    """The cells of an allocator."""
+def row(process: Process, plain: Process, before: int) -> list[str]:
+    """The cells of an allocator; `before` is the resident memory before the first iteration, in KiB."""
 
     def of(key: str, which: Process) -> list[float]:
         return [float(figures[key]) for figures in which.figures]
@@ -89,7 +89,7 @@ def row(process: Process, plain: Process) -> list[str]:
         f"{low * 1e3:.1f}–{high * 1e3:.1f}",
         f"{100 * (middle / median - 1):+.0f} %",
         f"{statistics.median(of('faults', process)):.0f}",
-        f"{max(of('peak', process)) / 1024:.0f}",
+        f"{(max(of('peak', process)) - before) / 1024:.0f}",
         "yes" if same else "no",
     ]
 
@@ -109,8 +109,8 @@ def main() -> None:
         if options.only not in " ".join(job):
             continue
         processes = [Process(name, options, job) for name in names]
-        for process in processes:
-            process.read()
+        # The least of them: an allocator may keep what building the model has freed.
+        before = min(int(process.read()["before"]) for process in processes)
         for turn in range(options.rounds):
             # Each is the first one in its turn.
             for at in range(len(processes)):
@@ -118,7 +118,7 @@ def main() -> None:
         for process in processes:
             process.end()
             name = " ".join(job).replace("--", "") if process.name == PLAIN else ""
-            print("| " + " | ".join([name, *row(process, processes[0])]) + " |", flush=True)
+            print("| " + " | ".join([name, *row(process, processes[0], before)]) + " |", flush=True)
 
 
 if __name__ == "__main__":

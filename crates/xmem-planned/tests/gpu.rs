@@ -1,6 +1,7 @@
 //! The native allocator against slow replays: its part that follows a plan against `Follower`, its caching part against the
 //! simulator of PyTorch's allocator.
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
+#![expect(clippy::disallowed_methods, reason = "tests read what a program has written")]
 
 mod driver;
 
