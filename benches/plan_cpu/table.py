@@ -1,4 +1,4 @@
-"""Compares a static memory plan on the CPU with other allocators: latency, page faults and peak of the resident memory.
+"""Compares a static memory plan on the CPU with other allocators: latency, time of the processor, page faults and peak of the resident memory.
 
 For each job there is a process with each allocator, and their iterations are run in turns, so that what else the machine does
 meets all of them. The best times, medians and the range between the quartiles are printed as a table.
@@ -80,6 +80,7 @@ def row(process: Process, plain: Process, before: int) -> list[str]:
         return [float(figures[key]) for figures in which.figures]
 
     times, median = of("seconds", process), statistics.median(of("seconds", plain))
+    used, most = statistics.median(of("processor", process)), statistics.median(of("processor", plain))
     low, middle, high = statistics.quantiles(times, n=4)
     same = all(a["value"] == b["value"] for a, b in zip(process.figures, plain.figures, strict=True))
     return [
@@ -88,6 +89,8 @@ def row(process: Process, plain: Process, before: int) -> list[str]:
         f"{middle * 1e3:.1f}",
         f"{low * 1e3:.1f}–{high * 1e3:.1f}",
         f"{100 * (middle / median - 1):+.0f} %",
+        f"{used * 1e3:.1f}",
+        f"{100 * (used / most - 1):+.0f} %",
         f"{statistics.median(of('faults', process)):.0f}",
         f"{(max(of('peak', process)) - before) / 1024:.0f}",
         "yes" if same else "no",
@@ -103,8 +106,8 @@ def main() -> None:
     options = parser.parse_args()
     there = [name for name, file in PRELOADED.items() if (options.libraries / file).exists()]
     names = [PLAIN, "glibc, kept", *there, PLAN]
-    print("| job | allocator | best ms | median ms | quartiles | to PyTorch | page faults | peak MiB | same values |")
-    print("|---|---|--:|--:|--:|--:|--:|--:|---|")
+    print("| job | allocator | best ms | median ms | quartiles | to PyTorch | CPU ms | to PyTorch | page faults | peak MiB | same values |")
+    print("|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|")
     for job in jobs():
         if options.only not in " ".join(job):
             continue
