@@ -3,7 +3,6 @@
 #include "planned.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { PAGE = 2 << 20, READ_WRITE = 3 };
 
@@ -19,17 +18,12 @@ struct access {
     int location, device, flags;
 };
 
-struct interval {
-    uint64_t start, end;
-};
-
 static struct arena {
     uint64_t base;
     uint64_t bytes;
     uint64_t *pages; // the handle of each page; 0: no memory
     size_t count;
-    struct interval *live; // by address
-    size_t live_count, live_capacity;
+    struct live live;
 } arenas[MAX_ARENAS];
 static uint64_t mapped;
 static int device;
@@ -41,7 +35,7 @@ bool arena_open(int number, uint64_t bytes) {
     if (!cuda.reserve || !cuda.create || !cuda.map || !cuda.set_access || !cuda.unmap || !cuda.release)
         return false;
     size_t available = 0, total = 0;
-    if (arena->live_count || cuda.get_device(&device) || cuda.mem_info(&available, &total))
+    if (arena->live.count || cuda.get_device(&device) || cuda.mem_info(&available, &total))
         return false;
     // Addresses cost nothing: a later plan may need more of them.
     uint64_t base = 0, size = (bytes + total + PAGE - 1) / PAGE * PAGE;
@@ -60,25 +54,9 @@ bool arena_open(int number, uint64_t bytes) {
     return true;
 }
 
-// The first live interval that ends behind `offset`.
-static size_t first_behind(const struct arena *arena, uint64_t offset) {
-    size_t low = 0, high = arena->live_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (arena->live[middle].end > offset)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
-}
-
 bool arena_is_free(int number, uint64_t offset, uint64_t size) {
     const struct arena *arena = &arenas[number];
-    if (offset + size > arena->bytes)
-        return false;
-    size_t at = first_behind(arena, offset);
-    return at == arena->live_count || arena->live[at].start >= offset + size;
+    return offset + size <= arena->bytes && live_is_free(&arena->live, offset, size);
 }
 
 uint64_t arena_base(int number) { return arenas[number].base; }
@@ -114,12 +92,8 @@ void *arena_place(int number, uint64_t offset, uint64_t size) {
     for (size_t page = offset / PAGE; page <= (offset + size - 1) / PAGE; page++)
         if (!back(arena, page))
             return NULL;
-    if (!xmem_grow(&arena->live, &arena->live_capacity, arena->live_count + 1, sizeof *arena->live))
+    if (!live_add(&arena->live, offset, size))
         return NULL;
-    size_t at = first_behind(arena, offset);
-    memmove(&arena->live[at + 1], &arena->live[at], (arena->live_count - at) * sizeof *arena->live);
-    arena->live[at] = (struct interval){offset, offset + size};
-    arena->live_count++;
     return (void *)(arena->base + offset);
 }
 
@@ -129,21 +103,15 @@ bool arena_find(const void *pointer, int *number, uint64_t *size) {
         const struct arena *arena = &arenas[at];
         if (address < arena->base || address >= arena->base + arena->bytes)
             continue;
-        size_t found = first_behind(arena, address - arena->base);
-        if (found == arena->live_count || arena->live[found].start != address - arena->base)
-            return false;
         *number = at;
-        *size = arena->live[found].end - arena->live[found].start;
-        return true;
+        *size = live_find(&arena->live, address - arena->base);
+        return *size;
     }
     return false;
 }
 
 void arena_clear(int number, const void *pointer) {
-    struct arena *arena = &arenas[number];
-    size_t at = first_behind(arena, (uint64_t)pointer - arena->base);
-    arena->live_count--;
-    memmove(&arena->live[at], &arena->live[at + 1], (arena->live_count - at) * sizeof *arena->live);
+    live_remove(&arenas[number].live, (uint64_t)pointer - arenas[number].base);
 }
 
 // Gives back pages without a live block; the device has finished its work. Returns their bytes.

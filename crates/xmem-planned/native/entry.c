@@ -2,12 +2,10 @@
 #include "failure.h"
 #include "observed.h"
 #include "planned.h"
-#include "shadow.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -19,10 +17,6 @@ static stream_t plan_stream;
 static bool has_stream;
 static struct plan opened; // until the device is there
 static bool has_opened;
-
-static uint64_t rounded(uint64_t size) {
-    return size < ROUNDING ? ROUNDING : (size + ROUNDING - 1) / ROUNDING * ROUNDING;
-}
 
 // The capture that a stream is in; 0 if none.
 static uint64_t capture_of(stream_t stream) {
@@ -39,34 +33,10 @@ static uint64_t capture_of(stream_t stream) {
     return id ? id : 1;
 }
 
-static void open_arenas(struct plan *plan) {
-    for (int arena = 0; arena < MAX_ARENAS; arena++) {
-        uint64_t bytes = plan->arena_bytes[arena];
-        if (!bytes || arena_open(arena, bytes)) {
-            if (is_debug && bytes)
-                shadow_open(arena, arena_size(arena));
-            continue;
-        }
-        // No addresses: what was planned there is served elsewhere.
-        struct sequence *sequences[] = {&plan->warm_up, &plan->iteration};
-        for (int which = 0; which < 2; which++)
-            for (size_t at = 0; at < sequences[which]->count; at++)
-                if (sequences[which]->requests[at].arena == arena)
-                    sequences[which]->requests[at].offset = NOWHERE;
-    }
-    sequence_use(plan);
-}
-
 static void *planned_place(stream_t stream, uint64_t size) {
-    const struct planned *request = sequence_next(size);
-    if (!request) {
-        counters.unknown++;
+    const struct planned *request = following_next(size);
+    if (!request)
         return NULL;
-    }
-    if (request->offset == NOWHERE) {
-        counters.outside++;
-        return NULL;
-    }
     if (!has_stream) {
         plan_stream = stream;
         has_stream = true;
@@ -75,22 +45,15 @@ static void *planned_place(stream_t stream, uint64_t size) {
         counters.other_stream++;
         return NULL;
     }
-    if (!arena_is_free(request->arena, request->offset, size)) {
-        counters.occupied++;
+    if (!following_is_free(request, size))
         return NULL;
-    }
-    void *pointer = arena_place(request->arena, request->offset, size);
+    void *pointer = following_place(request, size);
     if (!pointer && caching_release(plan_device)) {
         counters.retries++;
-        pointer = arena_place(request->arena, request->offset, size);
+        pointer = following_place(request, size);
     }
-    if (!pointer) {
+    if (!pointer)
         counters.no_memory++;
-        return NULL;
-    }
-    if (is_debug)
-        shadow_set(request->arena, request->offset, size, true);
-    counters.planned++;
     return pointer;
 }
 
@@ -148,9 +111,9 @@ EXPORT void *xmem_plan_malloc(ssize_t requested, int device, stream_t stream) {
         plan_device = device;
     if (has_opened) {
         has_opened = false;
-        open_arenas(&opened);
+        following_open(&opened, is_debug);
     }
-    uint64_t size = rounded((uint64_t)requested), graph = capture_of(stream);
+    uint64_t size = following_rounded((uint64_t)requested), graph = capture_of(stream);
     if (!graph)
         deferred_process(false);
     counters.requests++;
@@ -180,9 +143,7 @@ void free_now(void *pointer) {
     uint64_t size;
     stream_t stream;
     if (arena_find(pointer, &arena, &size)) {
-        if (is_debug)
-            shadow_set(arena, (uint64_t)pointer - arena_base(arena), size, false);
-        arena_clear(arena, pointer);
+        following_clear(arena, pointer, size);
         return;
     }
     caching_free(pointer, &stream);
@@ -260,7 +221,7 @@ EXPORT int xmem_plan_open(const char *path, int debug) {
         cuda.synchronize();
         caching_release(plan_device);
         arena_trim();
-        open_arenas(&plan);
+        following_open(&plan, is_debug);
     }
     pthread_mutex_unlock(&lock);
     return 0;

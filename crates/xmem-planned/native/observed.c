@@ -1,6 +1,6 @@
 // What the job did in its last two iterations: requests and frees, for a new plan.
 #include "observed.h"
-#include "planned.h"
+#include "plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,15 +7,11 @@
 // correctness. `deferred.c` keeps what other streams still use; `entry.c` is what PyTorch calls, under one lock.
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "plan.h"
 
 typedef void *stream_t;
 
-enum { MAX_DEVICES = 64, MAX_ARENAS = 2, ROUNDING = 512 };
-#define MIB ((uint64_t)1 << 20)
-#define NOWHERE UINT64_MAX
+enum { MAX_DEVICES = 64 };
 
 // CUDA, by the libraries that PyTorch has loaded (cuda.c). Functions return 0 on success.
 struct cuda {
@@ -46,42 +42,6 @@ struct cuda {
 extern struct cuda cuda;
 bool cuda_find(void);
 
-// A request of the plan.
-struct planned {
-    uint64_t least, most; // rounded bytes for which the place is good
-    uint64_t offset;      // NOWHERE: not planned
-    int arena;
-};
-
-// A part of the job: what it allocates up to a mark, in order.
-struct sequence {
-    struct planned *requests;
-    size_t count;
-};
-
-struct plan {
-    uint64_t arena_bytes[MAX_ARENAS];
-    struct sequence warm_up, iteration;
-};
-
-// sequence.c
-bool plan_read(const char *path, struct plan *plan);
-void plan_free(struct plan *plan);
-void sequence_mark(void);
-void sequence_use(struct plan *plan);
-const struct planned *sequence_next(uint64_t size);
-
-// arena.c
-bool arena_open(int arena, uint64_t bytes);
-void *arena_place(int arena, uint64_t offset, uint64_t size);
-bool arena_is_free(int arena, uint64_t offset, uint64_t size);
-uint64_t arena_base(int arena);
-uint64_t arena_size(int arena);
-bool arena_find(const void *pointer, int *arena, uint64_t *size);
-void arena_clear(int arena, const void *pointer);
-uint64_t arena_trim(void);
-uint64_t arena_mapped(void);
-
 // caching.c
 void *caching_malloc(int device, stream_t stream, uint64_t graph, uint64_t requested, uint64_t size);
 bool caching_free(const void *pointer, stream_t *stream);
@@ -97,17 +57,9 @@ void deferred_process(bool wait);
 void free_now(void *pointer);
 
 // memory.c
-struct counters {
-    uint64_t requests, planned, outside, unknown, occupied, other_stream, no_memory;
-    uint64_t iterations, replans, collisions;
-    uint64_t allocated, allocated_peak, driver_peak, reserved_peak;
-    uint64_t retries, failures;
-};
-extern struct counters counters;
 // The share of a device that the process may have, and the bytes of the device; 0: no limit.
 extern double memory_fraction[MAX_DEVICES];
 extern uint64_t memory_total[MAX_DEVICES];
 bool memory_fits(int device, uint64_t more);
 void memory_note_peak(void);
 uint64_t memory_reserved(void);
-void *xmem_grow(void *array, size_t *capacity, size_t wanted, size_t item);

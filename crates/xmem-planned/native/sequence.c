@@ -3,7 +3,7 @@
 // A request that the plan does not have is served elsewhere, and the next one is expected at the same place. One that
 // does not come leaves the place behind: after `SURE` requests in a row with the sizes of a run elsewhere in the
 // plan, the place moves there.
-#include "planned.h"
+#include "plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +18,9 @@ static uint64_t recent[SURE]; // sizes of the last requests, the newest last
 static size_t unexpected;     // requests in a row that were not those at the place
 
 static const struct sequence *sequence(void) { return is_warm ? &current.iteration : &current.warm_up; }
+
+// Whether the plan says anything about the present part of the job.
+bool sequence_is_planned(void) { return sequence()->count; }
 
 static bool read_sequence(FILE *file, const char *name, struct sequence *sequence) {
     char word[16];

@@ -1,6 +1,6 @@
 // A second record of what is live in the arenas, for debugging: a bit for each 512 bytes.
 #include "shadow.h"
-#include "planned.h"
+#include "plan.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The counters of a process that followed a plan. Bytes are those of the device.
+/// The counters of a process that followed a plan. Bytes are those of the GPU, or of the CPU's tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Counters {
@@ -16,7 +16,7 @@ pub struct Counters {
     pub unknown: u64,
     /// Those whose planned address was in use.
     pub occupied: u64,
-    /// Those of other streams than the plan's.
+    /// Those of other streams than the plan's; on the CPU, of other threads.
     pub other_stream: u64,
     /// Those for whose planned address there was no memory.
     pub no_memory: u64,
@@ -24,13 +24,13 @@ pub struct Counters {
     pub iterations: u64,
     /// Plans that were made while the job ran, and taken.
     pub replans: u64,
-    /// Units of 512 bytes that were given out twice; counted in debug mode.
+    /// Units of memory that were given out twice; counted in debug mode.
     pub collisions: u64,
     /// Bytes of blocks that are in use.
     pub allocated: u64,
     /// The most of them.
     pub allocated_peak: u64,
-    /// The most bytes that the arenas and the segments had together.
+    /// The most bytes that the arenas had together with the segments, or the C library's blocks.
     pub driver_peak: u64,
     /// The same since `torch.cuda.reset_peak_memory_stats`.
     pub reserved_peak: u64,

@@ -101,7 +101,7 @@ pub use progress::{MAX_SURVIVORS, Progress};
 pub use rank::LoneRank;
 pub use recorded::{CutShort, Destination, Recorded, RecordedRest, RedirectedCalls, RestEnd};
 pub use request::{
-    Engine, Float16, PlanFolder, Purpose, Request, Shortage, Stacks, Timeouts, Timing,
+    Engine, Float16, PlanFolder, PlanMemory, Purpose, Request, Shortage, Stacks, Timeouts, Timing,
     VaryingBatches, Weights,
 };
 #[cfg(unix)]

@@ -123,6 +123,28 @@ pub struct PlanFolder {
     pub path: PathBuf,
     /// Look for memory that is given out twice.
     pub debug: bool,
+    /// The memory that is planned.
+    pub memory: PlanMemory,
+}
+
+/// The memory that a plan is followed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanMemory {
+    /// That of a GPU.
+    Gpu,
+    /// That of tensors on the CPU.
+    Cpu,
+}
+
+impl PlanMemory {
+    /// The name in the hook's settings.
+    #[cfg(unix)]
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Gpu => "gpu",
+            Self::Cpu => "cpu",
+        }
+    }
 }
 
 /// What a command is run for.

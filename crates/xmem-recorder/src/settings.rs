@@ -65,6 +65,7 @@ struct RankSettings {
 struct PlanSettings {
     folder: String,
     debug: bool,
+    memory: &'static str,
 }
 
 /// The batches of recorded iterations.
@@ -139,6 +140,7 @@ impl<'a> Settings<'a> {
             plan: request.plan.as_ref().map(|plan| PlanSettings {
                 folder: plan.path.to_string_lossy().into_owned(),
                 debug: plan.debug,
+                memory: plan.memory.name(),
             }),
             measures: request.measures.iter().map(named).collect(),
             device: DeviceSettings::of(&request.device),

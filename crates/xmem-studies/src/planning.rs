@@ -15,6 +15,7 @@ mod iteration;
 mod job_plan;
 mod lists;
 
+pub use crate::block_size::PlannedMemory;
 pub use allocators::{AllocatorRun, Placement, SegmentSpan};
 pub use answer::{PlanAnswer, PlanSettings, PlannerOutcome};
 pub use blocks::{BlockFacts, OutsideBlocks, PlanBlocks, PlanScope, PlanSource};

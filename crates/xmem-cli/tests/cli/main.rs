@@ -5,6 +5,8 @@ mod allocator;
 mod bounds;
 mod check;
 mod collectives;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod cpu_plan;
 #[cfg(unix)]
 mod cudnn;
 #[cfg(unix)]

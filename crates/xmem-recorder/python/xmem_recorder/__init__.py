@@ -10,6 +10,7 @@ The packages, of which each says what it leaves to others:
 - `weights`: files of weights that a script loads;
 - `graphs`: the graph of an iteration, as torch.export writes it;
 - `measures`: what lowers the memory of a job, without a change to its script;
+- `planned`: the allocators that follow a static memory plan;
 - `isolation`: what keeps the files of the user and other machines untouched.
 
 The modules that all of them use:
@@ -19,7 +20,6 @@ The modules that all of them use:
 - `profilers`: torch's profiler, and those of the script;
 - `imports`, `patching`: callbacks for the import of modules, and wrappers of functions;
 - `compiler`: the import of torch's compiler, which few scripts need;
-- `planned`: the allocator that follows a static memory plan;
 - `stacks`: what the profiler's Python stacks leave out;
 - `errors`: what is told of an exception;
 - `shadows`, `users`: files of the user's that hide torch, and a script that becomes another user.

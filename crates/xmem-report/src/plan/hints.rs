@@ -5,7 +5,7 @@ use thiserror::Error;
 use xmem::Bytes;
 use xmem_studies::planner::ParsePlannerError;
 use xmem_studies::planning::{
-    Arena, Interruption, JobPlace, JobPlan, JobRequest, ParseInterruptionError,
+    Arena, Interruption, JobPlace, JobPlan, JobRequest, ParseInterruptionError, PlannedMemory,
 };
 
 const HINTS: &str = "xmem.plan-hints/2";
@@ -20,6 +20,10 @@ pub struct HintsDocument {
     /// The blocks: those that one iteration makes and frees, or all.
     #[cfg_attr(test, schemars(extend("enum" = ["iteration", "all"])))]
     scope: String,
+    /// The memory that is planned: sizes are rounded to 512 bytes on a GPU, to 64 bytes on the CPU.
+    #[serde(default = "gpu")]
+    #[cfg_attr(test, schemars(extend("enum" = ["gpu", "cpu"])))]
+    memory: String,
     /// The planner, which plans again where a run differs.
     planner: String,
     /// The memory for what iterations make and free.
@@ -29,8 +33,9 @@ pub struct HintsDocument {
     /// The parts of a run whose requests are not planned: START..END (ticks), phases, names of operators.
     #[serde(default)]
     interrupted_by: Vec<String>,
-    /// What separates two iterations: the step of the optimizer has returned; null if there is one iteration alone.
-    #[cfg_attr(test, schemars(extend("enum" = ["optimizer_step", null])))]
+    /// What separates two iterations: the step of the optimizer has returned; on the CPU, where a job only infers, a call of the
+    /// model begins; null if there is one iteration alone.
+    #[cfg_attr(test, schemars(extend("enum" = ["optimizer_step", "step_or_call", null])))]
     mark: Option<String>,
     /// The requests up to the first mark.
     warm_up: Vec<RequestDto>,
@@ -88,6 +93,9 @@ pub enum HintsDocumentError {
     /// The scope is not known.
     #[error("its scope is `{0}`, not iteration or all")]
     Scope(String),
+    /// The memory is not known.
+    #[error("its memory is `{0}`, not gpu or cpu")]
+    Memory(String),
     /// Its peak is not that of its requests.
     #[error("its peak is {stated}, but its requests need {needed}")]
     Peak {
@@ -124,15 +132,26 @@ impl HintsDocument {
                 HintsScope::Iteration => "iteration".to_owned(),
                 HintsScope::All => "all".to_owned(),
             },
+            memory: match plan.memory {
+                PlannedMemory::Gpu => gpu(),
+                PlannedMemory::Cpu => "cpu".to_owned(),
+            },
             planner: plan.planner.name().to_owned(),
             peak_bytes: plan.bytes(Arena::Iteration).get(),
             lasting_bytes: plan.bytes(Arena::Lasting).get(),
             interrupted_by: plan.interruptions.iter().map(ToString::to_string).collect(),
-            mark: (scope == HintsScope::Iteration).then(|| "optimizer_step".to_owned()),
+            mark: (scope == HintsScope::Iteration).then(|| match plan.memory {
+                PlannedMemory::Gpu => "optimizer_step".to_owned(),
+                PlannedMemory::Cpu => "step_or_call".to_owned(),
+            }),
             warm_up: dtos(&plan.warm_up),
             iteration: dtos(&plan.iteration),
         }
     }
+}
+
+fn gpu() -> String {
+    "gpu".to_owned()
 }
 
 fn dtos(requests: &[JobRequest]) -> Vec<RequestDto> {
@@ -168,6 +187,11 @@ pub fn read_hints(text: &[u8]) -> Result<(JobPlan, HintsScope), HintsDocumentErr
     };
     let interruptions = read.interrupted_by.iter().map(|part| part.parse());
     let plan = JobPlan {
+        memory: match read.memory.as_str() {
+            "gpu" => PlannedMemory::Gpu,
+            "cpu" => PlannedMemory::Cpu,
+            _ => return Err(HintsDocumentError::Memory(read.memory)),
+        },
         planner: read.planner.parse()?,
         interruptions: interruptions.collect::<Result<Vec<Interruption>, _>>()?,
         warm_up: requests(read.warm_up)?,

@@ -28,15 +28,16 @@ pub struct PlanRunDocument<'a> {
     unknown: u64,
     /// Misses whose planned address was in use.
     occupied: u64,
-    /// Misses on another stream than the plan's.
+    /// Misses on another stream than the plan's; on the CPU, of another thread.
     other_stream: u64,
     /// Misses for whose planned address there was no memory; null where memory has no end.
     no_memory: Option<u64>,
-    /// Units of 512 bytes that were given out twice; null where nothing was looked for.
+    /// Units of 512 bytes (64 on the CPU) that were given out twice; null where nothing was looked for.
     collisions: Option<u64>,
     /// Plans that were made on the way.
     replans: u64,
-    /// The most memory of the plan and of the caching allocator's segments together.
+    /// The most memory of the plan and of the caching allocator's segments together; on the CPU, of the plan and of the C
+    /// library's blocks.
     driver_peak_bytes: u64,
     /// What the allocator alone reserves for all requests; null of a command that was run.
     allocator_reserved_bytes: Option<u64>,
@@ -70,7 +71,7 @@ pub struct PlanRunFigures {
     pub requests: FollowedRequests,
     /// Those for whose planned address there was no memory.
     pub no_memory: u64,
-    /// Units of 512 bytes that were given out twice; none if nothing was looked for.
+    /// Units of memory that were given out twice; none if nothing was looked for.
     pub collisions: Option<u64>,
     /// Plans that were made on the way.
     pub replans: u64,

@@ -3,6 +3,7 @@
 use super::PlanningError;
 use super::breakdown::{Breakdown, JobPeaks};
 use super::iteration::{self, Life};
+use crate::block_size::PlannedMemory;
 use std::ops::Range;
 use xmem_analyzer::{Phase, Role};
 use xmem_planner::{BlockList, PlannedBlock};
@@ -106,7 +107,7 @@ impl PlanBlocks {
         prediction: &Prediction<'_>,
         scope: PlanScope,
     ) -> Result<Self, PlanningError> {
-        let lives = iteration::lives(prediction.requests());
+        let lives = iteration::lives(prediction.requests(), PlannedMemory::Gpu);
         let starts = prediction.iteration_starts();
         let requests = prediction.requests().len();
         Ok(match scope {
@@ -130,7 +131,7 @@ impl PlanBlocks {
     /// # Errors
     /// If there are none.
     pub fn of_each_iteration(prediction: &Prediction<'_>) -> Result<Vec<Self>, PlanningError> {
-        let lives = iteration::lives(prediction.requests());
+        let lives = iteration::lives(prediction.requests(), PlannedMemory::Gpu);
         let starts = prediction.iteration_starts();
         let windows = iteration::windows(&lives, starts, prediction.requests().len());
         if windows.is_empty() {

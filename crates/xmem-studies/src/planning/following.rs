@@ -185,6 +185,9 @@ impl JobPlan {
                 following.mark();
                 if let Some(next) = plans.mark(input, at, &answer.total, self, limits)? {
                     following.replace(&next);
+                    // As `xmem_plan_open` in `crates/xmem-planned/native/entry.c`.
+                    driver.allocator_mut().release_cached(RequestIndex(at));
+                    arenas.trim();
                     answer.replans += 1;
                 }
             }
@@ -304,6 +307,16 @@ impl Arenas {
         place.is_some_and(|place| self.live.remove(&place).is_some())
     }
 
+    /// Gives back the pages without a live block.
+    fn trim(&mut self) {
+        let pages = self.live.iter().flat_map(|(&(arena, offset), end)| {
+            let last = (end.get() - 1) / PAGE;
+            (offset.get() / PAGE..=last).map(move |page| (arena, page))
+        });
+        let used: BTreeSet<(bool, u64)> = pages.collect();
+        self.pages.retain(|page| used.contains(page));
+    }
+
     fn mapped(&self) -> Bytes {
         Bytes(self.pages.len() as u64 * PAGE)
     }
@@ -371,4 +384,28 @@ fn renumbered(requests: &[Request], second: usize) -> (Vec<Request>, [usize; 2])
         renumbered.extend(block.map(|block| Request { block, ..*request }));
     }
     (renumbered, [0, start])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_without_a_live_block_are_given_back() {
+        let mut arenas = Arenas::default();
+        let size = Bytes(PAGE);
+        for (block, (arena, pages)) in
+            [(Arena::Iteration, 0), (Arena::Iteration, 1), (Arena::Lasting, 0)]
+                .into_iter()
+                .enumerate()
+        {
+            assert!(arenas.place(arena, Bytes(pages * PAGE), size, BlockId::new(block)));
+        }
+        arenas.free(BlockId(1));
+        assert_eq!(arenas.mapped(), Bytes(3 * PAGE));
+        arenas.trim();
+        assert_eq!(arenas.mapped(), Bytes(2 * PAGE));
+        assert!(arenas.place(Arena::Iteration, Bytes(PAGE), size, BlockId(3)));
+        assert_eq!(arenas.mapped(), Bytes(3 * PAGE));
+    }
 }

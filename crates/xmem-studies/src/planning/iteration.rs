@@ -1,6 +1,6 @@
 //! The iteration of a recording that stands for the others, and where it is cut from them.
 
-use crate::block_size::rounded;
+use crate::block_size::PlannedMemory;
 use std::ops::Range;
 use xmem_types::{BlockId, Bytes, IterationId, Request, RequestKind};
 
@@ -40,7 +40,7 @@ impl Life {
 }
 
 /// The lives of all blocks, in the order in which they are made.
-pub(super) fn lives(requests: &[Request]) -> Vec<Life> {
+pub(super) fn lives(requests: &[Request], memory: PlannedMemory) -> Vec<Life> {
     let mut lives: Vec<Life> = Vec::new();
     let mut by_block: Vec<Option<usize>> = Vec::new();
     for (at, request) in requests.iter().enumerate() {
@@ -51,7 +51,7 @@ pub(super) fn lives(requests: &[Request]) -> Vec<Life> {
         match request.kind {
             RequestKind::Alloc { size, .. } => {
                 by_block[block.index()] = Some(lives.len());
-                let size = (size, rounded(size));
+                let size = (size, memory.rounded(size));
                 lives.push(Life { block, requested: size.0, size: size.1, born: at, died: None });
             }
             RequestKind::Free => {
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn an_iteration_ends_where_the_next_one_has_cleared_the_gradients() {
         let (requests, starts) = loop_with_zero_grad_first();
-        let lives = lives(&requests);
+        let lives = lives(&requests, PlannedMemory::Gpu);
         let (iteration, window) = typical(&lives, &starts, requests.len()).expect("iterations");
         assert_eq!(iteration, IterationId(2), "its activation is the largest");
         let inside = lives.iter().filter(|life| life.is_within(&window));
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn a_recording_of_one_iteration_is_taken_to_its_end() {
         let requests = [alloc(0, 9), alloc(1, 1), free(1), alloc(2, 1)];
-        let lives = lives(&requests);
+        let lives = lives(&requests, PlannedMemory::Gpu);
         let (_, window) = typical(&lives, &[1], 4).expect("an iteration");
         assert_eq!(window, 1..4);
         assert!(typical(&lives, &[], 4).is_none());

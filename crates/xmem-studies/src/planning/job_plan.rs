@@ -9,7 +9,7 @@ pub use self::recorded::RecordedJob;
 use self::recorded::{Known, Sizes};
 use super::interruption::{Interruption, Parts};
 use super::iteration::Life;
-use super::{PlanBlocks, PlanningError};
+use super::{PlanBlocks, PlannedMemory, PlanningError};
 use std::collections::BTreeMap;
 use xmem_planner::{Limits, Plan, Planner};
 use xmem_predict::Prediction;
@@ -27,6 +27,8 @@ pub enum Arena {
 /// A plan for a whole job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobPlan {
+    /// The memory that is planned.
+    pub memory: PlannedMemory,
     /// The planner, which plans again where needed.
     pub planner: Planner,
     /// The requests that are left out of the plan.
@@ -45,7 +47,7 @@ pub struct JobRequest {
     pub size: Bytes,
     /// The smallest.
     pub least: Bytes,
-    /// The place; none if it is served by PyTorch's allocator.
+    /// The place; none if the allocator of the job serves it.
     pub place: Option<JobPlace>,
     /// The module that makes it, as a path; none where unknown.
     pub module: Option<String>,
@@ -78,6 +80,18 @@ impl JobPlan {
         Self::of_job(&RecordedJob::of_prediction(prediction, interruptions), planner, limits)
     }
 
+    /// A plan without requests, for a job that is not known before it runs.
+    #[must_use]
+    pub const fn empty(memory: PlannedMemory, planner: Planner) -> Self {
+        Self {
+            memory,
+            planner,
+            interruptions: Vec::new(),
+            warm_up: Vec::new(),
+            iteration: Vec::new(),
+        }
+    }
+
     /// A plan for a job by two of its iterations, whose first requests are `starts`, without a warm-up. It is good for the
     /// sizes of `earlier`, too, if that has as many requests (Sekiyama et al.: the largest sizes seen stay).
     ///
@@ -90,7 +104,8 @@ impl JobPlan {
         limits: &Limits,
     ) -> Result<Self, PlanningError> {
         let known = |_: &Life| Known { module: None, operator: String::new(), is_left_out: false };
-        let recorded = RecordedJob::new(requests, starts, None, known).and_sizes_of(earlier);
+        let recorded = RecordedJob::new(requests, starts, None, earlier.memory, known);
+        let recorded = recorded.and_sizes_of(earlier);
         let plan = Self::of_job(&recorded, earlier.planner, limits)?;
         Ok(Self { warm_up: Vec::new(), ..plan })
     }
@@ -129,7 +144,8 @@ impl JobPlan {
         };
         let iteration = order.into_iter().map(&mut request).collect();
         let interruptions = interruptions.to_vec();
-        Self { planner, interruptions, warm_up: Vec::new(), iteration }
+        let memory = PlannedMemory::Gpu;
+        Self { memory, planner, interruptions, warm_up: Vec::new(), iteration }
     }
 
     /// A plan of the iterations that `recorded` has, each form of them once, and of what precedes them.
@@ -157,7 +173,13 @@ impl JobPlan {
         let sizes = Sizes::default();
         let warm_up = recorded.requests(&first, &sizes, &placed);
         let interruptions = recorded.interruptions().to_vec();
-        Ok(Self { planner, interruptions, warm_up, iteration })
+        Ok(Self { memory: recorded.memory, planner, interruptions, warm_up, iteration })
+    }
+
+    /// Returns whether there is no request.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.warm_up.is_empty() && self.iteration.is_empty()
     }
 
     /// The memory that an arena needs.

@@ -133,6 +133,16 @@ pub(crate) fn recorded_job(
     Ok(Some(RecordedJob::of_prediction(predicted.prediction(), &[])))
 }
 
+/// Reads the requests of a job that was recorded on the CPU, as they are; none of a list, or of a GPU's recording.
+pub(crate) fn recorded_on_cpu(
+    source: &Source<'_>,
+    threads: NonZeroUsize,
+    global: &Global,
+) -> Result<Option<RecordedJob>, CliError> {
+    let Content::Recording(job) = read(source, threads, global)? else { return Ok(None) };
+    Ok(RecordedJob::of_cpu(job.profile()))
+}
+
 fn predict<'j>(
     source: &Source<'_>,
     estimate: &Estimate,

@@ -17,7 +17,8 @@ use xmem_recorder::OverlayChoice;
         Examples:\n  \
         xmem run --with checkpointing=2,fused -- python train.py\n  \
         xmem run --virtual-gpu rtx4090-24g -- python train.py --batch-size 8\n  \
-        xmem run --plan auto --report run.json -- python train.py\n\n\
+        xmem run --plan auto --report run.json -- python train.py\n  \
+        xmem run --cpu --plan auto -- python infer.py\n\n\
         Exit code: that of the command; 2 usage error, 3 it could not be run."
 )]
 pub(crate) struct RunArgs {
@@ -28,9 +29,16 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "MEASURES", value_parser = changes)]
     pub(crate) with: Option<Changes>,
     /// Give requests for memory the addresses of a static memory plan: a file of `xmem plan --export-hints`, a recording of
-    /// the job, or `auto`, which records the job on a virtual GPU first
+    /// the job, or `auto`, which records the job on a virtual GPU first; with --cpu, it plans what the job does in its first
+    /// iterations
     #[arg(long, value_name = "FILE|auto", value_hint = ValueHint::FilePath)]
     pub(crate) plan: Option<PathBuf>,
+    /// With --plan, follow it in the memory of tensors on the CPU
+    #[arg(long, requires = "plan", conflicts_with = "virtual_gpu")]
+    pub(crate) cpu: bool,
+    /// With --plan, write the last plan that was followed to this file, for a later run (JSON)
+    #[arg(long, value_name = "FILE", requires = "plan", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    pub(crate) export_hints: Option<PathBuf>,
     /// With --plan, write what became of it to this file (JSON)
     #[arg(long, value_name = "FILE", requires = "plan", value_hint = ValueHint::FilePath, hide_short_help = true)]
     pub(crate) report: Option<PathBuf>,

@@ -27,5 +27,8 @@ failures! {
             "`xmem plan RECORDING --export-hints FILE` writes a plan; `xmem profile -- COMMAND` makes a recording"
         ))]
         NotAPlan { input: String } => Unreadable,
+        #[error("{input} is a plan for the memory of {memory}")]
+        #[diagnostic(help("with --cpu, a command follows a plan for the CPU, and without it one for a GPU"))]
+        OtherMemory { input: String, memory: &'static str } => Usage,
     }
 }

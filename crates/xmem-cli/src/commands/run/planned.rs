@@ -23,10 +23,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use xmem::Bytes;
 use xmem_planned::{Counters, FollowedPlan, FollowedRequest, Observed};
-use xmem_recorder::{Capacity, PlanFolder, Progress, Purpose, Request, Stacks};
-use xmem_report::json::{self, PlanRunDocument, PlanRunFigures, read_hints};
+use xmem_recorder::{Capacity, PlanFolder, PlanMemory, Progress, Purpose, Request, Stacks};
+use xmem_report::json::{
+    self, HintsDocument, HintsScope, PlanRunDocument, PlanRunFigures, read_hints,
+};
 use xmem_studies::planner::{Limits, Planner};
-use xmem_studies::planning::{Arena, FollowedRequests, JobPlan, JobRequest};
+use xmem_studies::planning::{Arena, FollowedRequests, JobPlan, JobRequest, PlannedMemory};
 use xmem_tempfiles::{PrivateFolder, write_private};
 
 /// What a plan has at its beginning.
@@ -38,13 +40,16 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The time of a planner while the job runs.
 const REPLAN_TIME: Duration = Duration::from_secs(2);
 
+/// The last plan of each process that was planned again.
+type LastPlans = BTreeMap<String, JobPlan>;
+
 /// A plan that a command follows.
 pub(super) struct Followed {
     folder: PrivateFolder,
     debug: bool,
     name: String,
     plan: JobPlan,
-    planner: Option<JoinHandle<()>>,
+    planner: Option<JoinHandle<LastPlans>>,
     ends: Arc<AtomicBool>,
 }
 
@@ -56,11 +61,20 @@ impl Followed {
         request: &Request,
         global: &Global,
     ) -> Result<Self, CliError> {
-        let library = xmem_planned::LIBRARY.ok_or(RunFailure::NoPlans)?;
+        let memory = if args.cpu { PlannedMemory::Cpu } else { PlannedMemory::Gpu };
+        let library = match memory {
+            PlannedMemory::Gpu => xmem_planned::GPU,
+            PlannedMemory::Cpu => xmem_planned::CPU,
+        };
+        debug_assert_eq!(memory.unit(), library.unit);
+        let bytes = library.bytes.ok_or(RunFailure::NoPlans)?;
         let failed = |source| RunFailure::PlanFolder { source };
         let folder = PrivateFolder::for_programs().map_err(|error| failed(error.into()))?;
-        write_private(&folder.path().join(xmem_planned::NAME), library).map_err(failed)?;
+        write_private(&folder.path().join(library.name), bytes).map_err(failed)?;
         let (name, plan) = match plan.to_str() {
+            Some("auto") if args.cpu => {
+                ("what the job does".to_owned(), JobPlan::empty(memory, Planner::Auto))
+            }
             Some("auto") => {
                 let trace = folder.path().join("trace.json.zst");
                 record(&trace, request, global)?;
@@ -68,7 +82,10 @@ impl Followed {
             }
             _ => (input::name(plan), read(plan, args, global)?),
         };
-        write_private(&folder.path().join("plan.txt"), text(&plan).as_bytes()).map_err(failed)?;
+        if !plan.is_empty() {
+            let path = folder.path().join("plan.txt");
+            write_private(&path, text(&plan).as_bytes()).map_err(failed)?;
+        }
         let ends = Arc::new(AtomicBool::new(false));
         let planner = {
             let (ends, path, plan) = (ends.clone(), folder.path().to_owned(), plan.clone());
@@ -80,31 +97,37 @@ impl Followed {
 
     /// The folder, for the hook.
     pub(super) fn folder(&self) -> PlanFolder {
-        PlanFolder { path: self.folder.path().to_owned(), debug: self.debug }
+        let memory = match self.plan.memory {
+            PlannedMemory::Gpu => PlanMemory::Gpu,
+            PlannedMemory::Cpu => PlanMemory::Cpu,
+        };
+        PlanFolder { path: self.folder.path().to_owned(), debug: self.debug, memory }
     }
 
-    /// Says what became of the plan, and writes it to `report`.
-    pub(super) fn finish(
-        mut self,
-        report: Option<&Path>,
-        verbosity: Verbosity,
-    ) -> Result<(), CliError> {
+    /// Says what became of the plan, and writes what the arguments want.
+    pub(super) fn finish(mut self, args: &RunArgs, verbosity: Verbosity) -> Result<(), CliError> {
         self.ends.store(true, Ordering::Relaxed);
-        if let Some(planner) = self.planner.take() {
-            // A planner that panics has a bug, but the job has run to its end.
-            let _ = planner.join();
-        }
-        let Some(counters) = counters(self.folder.path()) else {
-            note("note: no process of the command allocated memory of a GPU", verbosity);
+        // A planner that panics has a bug, but the job has run to its end.
+        let mut last = self.planner.take().and_then(|it| it.join().ok()).unwrap_or_default();
+        let Some((process, counters)) = counters(self.folder.path()) else {
+            note(nothing(self.plan.memory), verbosity);
             return Ok(());
         };
-        if let Some(report) = report {
+        let last = last.remove(&process);
+        if let Some(path) = &args.export_hints {
+            let plan = last.as_ref().unwrap_or(&self.plan);
+            let document = HintsDocument::new(&self.name, HintsScope::Iteration, plan);
+            output::write(json::pretty(&document).as_bytes(), Some(path))?;
+        }
+        // Where there was none at first, that is the plan that was followed.
+        let plan = last.filter(|_| self.plan.is_empty()).unwrap_or_else(|| self.plan.clone());
+        if let Some(report) = &args.report {
             let figures = figures(&counters, self.debug);
-            let document = PlanRunDocument::run(&self.name, &self.plan, &figures);
+            let document = PlanRunDocument::run(&self.name, &plan, &figures);
             output::write(json::pretty(&document).as_bytes(), Some(report))?;
         }
         if verbosity != Verbosity::Quiet {
-            summary(&self.plan, &counters).iter().for_each(|line| say(line));
+            summary(&plan, &counters).iter().for_each(|line| say(line));
         }
         Ok(())
     }
@@ -113,6 +136,16 @@ impl Followed {
 impl Drop for Followed {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What is said of a command that follows no plan.
+const fn nothing(memory: PlannedMemory) -> &'static str {
+    match memory {
+        PlannedMemory::Gpu => "note: no process of the command allocated memory of a GPU",
+        PlannedMemory::Cpu => {
+            "note: no process of the command allocated memory by libc10.so of PyTorch: no plan was followed"
+        }
     }
 }
 
@@ -137,14 +170,19 @@ fn figures(counters: &Counters, debug: bool) -> PlanRunFigures {
 fn summary(plan: &JobPlan, counters: &Counters) -> Vec<String> {
     let Counters { requests, planned, outside, replans, .. } = *counters;
     let misses = counters.misses();
+    let (allocator, whose, rest) = match plan.memory {
+        PlannedMemory::Gpu => {
+            ("caching allocator", " at the driver", "caching allocator's segments")
+        }
+        PlannedMemory::Cpu => ("C library", " of tensors", "C library's blocks"),
+    };
     let mut lines = vec![
         format!(
-            "plan: {planned} of {requests} requests at their planned address, {outside} left to the caching allocator, \
+            "plan: {planned} of {requests} requests at their planned address, {outside} left to the {allocator}, \
              {misses} that differ from the plan"
         ),
         format!(
-            "  peak at the driver {}: plan {} for what iterations make and free, {} for what lasts, and the caching \
-             allocator's segments",
+            "  peak{whose} {}: plan {} for what iterations make and free, {} for what lasts, and the {rest}",
             Bytes(counters.driver_peak),
             plan.bytes(Arena::Iteration),
             plan.bytes(Arena::Lasting),
@@ -156,19 +194,22 @@ fn summary(plan: &JobPlan, counters: &Counters) -> Vec<String> {
     }
     if counters.collisions > 0 {
         lines.push(format!(
-            "  error: {} units of 512 bytes were given out twice",
-            counters.collisions
+            "  error: {} units of {} bytes were given out twice",
+            counters.collisions,
+            plan.memory.unit().get()
         ));
     }
     lines
 }
 
-/// The counters of the process that made most requests.
-fn counters(folder: &Path) -> Option<Counters> {
-    let of = |name: &str| name.starts_with("counters-") && name.ends_with(".json");
-    let files = files(folder).into_iter().filter(|(name, _)| of(name));
-    let read = |(_, path)| serde_json::from_slice(&std::fs::read(path).ok()?).ok();
-    files.filter_map(read).max_by_key(|counters: &Counters| counters.requests)
+/// The process that made most requests, and its counters.
+fn counters(folder: &Path) -> Option<(String, Counters)> {
+    let read = |(name, path): (String, PathBuf)| {
+        let process = name.strip_prefix("counters-")?.strip_suffix(".json")?;
+        let counters: Counters = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+        Some((process.to_owned(), counters))
+    };
+    files(folder).into_iter().filter_map(read).max_by_key(|(_, counters)| counters.requests)
 }
 
 fn files(folder: &Path) -> Vec<(String, PathBuf)> {
@@ -208,6 +249,11 @@ fn read(path: &Path, args: &RunArgs, global: &Global) -> Result<JobPlan, CliErro
     let text = input::text(bytes, path, Kind::Operations, None)?;
     let (plan, _) = read_hints(&text)
         .map_err(|source| PlanFailure::Hints { input: input::display_name(path), source })?;
+    let wanted = if args.cpu { PlannedMemory::Cpu } else { PlannedMemory::Gpu };
+    if plan.memory != wanted {
+        let memory = if args.cpu { "a GPU" } else { "the CPU" };
+        return Err(RunFailure::OtherMemory { input: input::display_name(path), memory }.into());
+    }
     Ok(plan)
 }
 
@@ -222,7 +268,8 @@ fn planned(trace: &Path, args: &RunArgs, global: &Global) -> Result<JobPlan, Cli
     let reading = ReadingArgs { max_input: None, threads: None };
     let source = Source { path: trace, device: &device, estimate: &estimate, reading: &reading };
     let input = || input::display_name(trace);
-    let job = pool::run(None, |threads| plan::recorded_job(&source, threads, global))?;
+    let read = if args.cpu { plan::recorded_on_cpu } else { plan::recorded_job };
+    let job = pool::run(None, |threads| read(&source, threads, global))?;
     let job = job.ok_or_else(|| RunFailure::NotAPlan { input: input() })?;
     JobPlan::of_job(&job, Planner::Auto, &Limits::default())
         .map_err(|source| PlanFailure::Planning { input: input(), source }.into())
@@ -248,10 +295,9 @@ fn text(plan: &JobPlan) -> String {
 }
 
 /// Plans again what the job was observed to do, until the command has ended.
-fn replan(folder: &Path, first: &JobPlan, ends: &AtomicBool) {
+fn replan(folder: &Path, first: &JobPlan, ends: &AtomicBool) -> LastPlans {
     let mut done = Vec::new();
-    // By process: its last plan.
-    let mut last: BTreeMap<String, JobPlan> = BTreeMap::new();
+    let mut last = LastPlans::new();
     while !ends.load(Ordering::Relaxed) {
         std::thread::sleep(POLL_INTERVAL);
         for (name, path) in files(folder) {
@@ -276,6 +322,7 @@ fn replan(folder: &Path, first: &JobPlan, ends: &AtomicBool) {
             done.push(name);
         }
     }
+    last
 }
 
 fn plan_of(observed: &Path, earlier: &JobPlan) -> Option<JobPlan> {

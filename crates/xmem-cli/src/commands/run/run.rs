@@ -40,7 +40,7 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Outcome {
     };
     let status = xmem_recorder::run(&request, &mut show);
     if let Some(followed) = followed {
-        followed.finish(args.report.as_deref(), verbosity)?;
+        followed.finish(args, verbosity)?;
     }
     Ok(Exit::OfCommand(code(status?)))
 }

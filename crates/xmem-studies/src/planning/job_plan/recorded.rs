@@ -1,15 +1,16 @@
 //! The iterations of a recorded job, by the requests that they make.
 
 use super::{JobPlace, JobPlan, JobRequest};
-use crate::block_size::rounded;
+use crate::block_size::PlannedMemory;
 use crate::planning::interruption::Interruption;
 use crate::planning::iteration::{self, Life, lives};
 use crate::planning::{BlockFacts, PlanningError};
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
+use xmem_analyzer::{Profile, Tick};
 use xmem_planner::Follower;
 use xmem_predict::Prediction;
-use xmem_types::{Bytes, Request, RequestKind, StreamId};
+use xmem_types::{BlockId, Bytes, Nanos, Request, RequestKind, StreamId, ThreadIdx};
 
 /// What is known about the block of a life.
 pub(super) struct Known {
@@ -20,6 +21,7 @@ pub(super) struct Known {
 
 /// The requests of a recorded job, from which a [`JobPlan`] is made. A life is named by its place among all of them.
 pub struct RecordedJob {
+    pub(super) memory: PlannedMemory,
     pub(super) lives: Vec<Life>,
     known: Vec<Known>,
     /// Of the stream with most bytes: only its blocks are planned.
@@ -70,8 +72,50 @@ impl RecordedJob {
         };
         let starts = prediction.iteration_starts();
         let rest = prediction.schedule().rest_start(prediction.profile());
-        let job = Self::new(prediction.requests(), starts, rest, known);
+        let job = Self::new(prediction.requests(), starts, rest, PlannedMemory::Gpu, known);
         Self { interruptions: interruptions.to_vec(), ..job }
+    }
+
+    /// The requests of a job that was recorded on the CPU, for the CPU: those of the thread that made most of them, as they
+    /// are. None if the recording is that of a GPU.
+    #[must_use]
+    pub fn of_cpu(profile: &Profile) -> Option<Self> {
+        if profile.gpu.is_some() {
+            return None;
+        }
+        let mut counts: BTreeMap<ThreadIdx, usize> = BTreeMap::new();
+        profile.blocks.iter().for_each(|block| *counts.entry(block.thread).or_default() += 1);
+        let thread = counts.into_iter().max_by_key(|&(_, count)| count)?.0;
+        let mut events: Vec<(Tick, bool, Nanos, Request)> = Vec::new();
+        for (row, block) in profile.blocks.iter().enumerate() {
+            if block.thread != thread {
+                continue;
+            }
+            let id = BlockId::new(row);
+            let kind = RequestKind::Alloc { size: block.size, stream: StreamId::default() };
+            events.push((block.alloc, true, block.alloc_time, Request { block: id, kind }));
+            if let Some(free) = block.free {
+                let time = block.free_time.unwrap_or(block.alloc_time);
+                let request = Request { block: id, kind: RequestKind::Free };
+                events.push((free, false, time, request));
+            }
+        }
+        events.sort_by_key(|&(tick, is_alloc, ..)| (tick, is_alloc));
+        let before = |at: Nanos| events.partition_point(|&(_, _, time, _)| time < at);
+        let starts: Vec<usize> =
+            profile.iterations.iter().map(|iteration| before(iteration.start)).collect();
+        let rest = profile.rest.map(|rest| before(rest.time));
+        let requests: Vec<Request> = events.iter().map(|&(.., request)| request).collect();
+        let known = |life: &Life| {
+            let block = profile.block(life.block);
+            let module = profile.text(block.module);
+            Known {
+                module: (!module.is_empty()).then(|| module.to_owned()),
+                operator: block.op.map_or_else(String::new, |op| profile.op_name(op).to_owned()),
+                is_left_out: false,
+            }
+        };
+        Some(Self::new(&requests, &starts, rest, PlannedMemory::Cpu, known))
     }
 
     /// Iterations begin at `starts`; the last one ends at `rest`, if more of the script follows.
@@ -79,11 +123,13 @@ impl RecordedJob {
         requests: &[Request],
         starts: &[usize],
         rest: Option<usize>,
+        memory: PlannedMemory,
         known: impl Fn(&Life) -> Known,
     ) -> Self {
-        let lives = lives(requests);
+        let lives = lives(requests, memory);
         let end = requests.len();
         Self {
+            memory,
             known: lives.iter().map(known).collect(),
             is_main: are_of_main_stream(requests, &lives),
             windows: iteration::windows(&lives, starts, end),
@@ -149,7 +195,7 @@ impl RecordedJob {
         }
         // What varies is good for all that is smaller.
         for range in ranges.values_mut().filter(|range| range.start() < range.end()) {
-            *range = rounded(Bytes(1))..=*range.end();
+            *range = self.memory.unit()..=*range.end();
         }
         Sizes(ranges)
     }
