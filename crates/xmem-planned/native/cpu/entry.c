@@ -17,6 +17,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 // The thread whose requests follow the plan.
 static pthread_t plan_thread;
 static bool has_marks, has_plan, is_debug;
+// Marks until the C library gives back what it keeps of the iterations before the plan: gradients live into the next one.
+static int marks_to_trim;
 // In a process that was forked, requests are those of another program.
 static bool is_child;
 // Bytes of the C library's blocks, as far as they were requested here.
@@ -153,9 +155,8 @@ EXPORT int xmem_plan_open(const char *path, int debug) {
     }
     has_plan = true;
     following_open(&plan, debug);
+    marks_to_trim = 2;
     pthread_mutex_unlock(&lock);
-    // What the C library keeps of the iterations that it has served is not needed again.
-    malloc_trim(0);
     return 0;
 }
 
@@ -173,7 +174,10 @@ EXPORT uint64_t xmem_plan_mark(void) {
         observed_mark();
     }
     uint64_t misses = counters.unknown + counters.occupied;
+    bool trims = is_plan_thread() && marks_to_trim && !--marks_to_trim;
     pthread_mutex_unlock(&lock);
+    if (trims)
+        malloc_trim(0);
     return misses;
 }
 
