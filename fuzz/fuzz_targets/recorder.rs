@@ -7,6 +7,9 @@ use libfuzzer_sys::fuzz_target;
 #[path = "../../crates/xmem-recorder/src/assumptions.rs"]
 #[allow(dead_code, reason = "the recorder uses more of it")]
 mod assumptions;
+#[path = "../../crates/xmem-recorder/src/exported_graph.rs"]
+#[allow(dead_code, reason = "the recorder uses more of it")]
+mod exported_graph;
 #[path = "../../crates/xmem-recorder/src/message.rs"]
 #[allow(dead_code, reason = "the recorder uses more of it")]
 mod message;

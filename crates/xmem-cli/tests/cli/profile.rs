@@ -158,7 +158,7 @@ fn the_session_names_the_device_and_the_options() {
     let expected = serde_json::json!({
         "format": 1, "recorder": env!("CARGO_PKG_VERSION"), "purpose": "record", "steps": 7, "rest": null, "stacks": false, "max_memory": 64_u64 << 30,
             "engine": "auto", "gpus": 1, "rank": null, "float16": "bfloat16",
-            "snapshot": null, "refuse_writes": false, "writable": [], "offline": true,
+            "snapshot": null, "graph": null, "refuse_writes": false, "writable": [], "offline": true,
             "assume": {}, "bounded": [], "other_peaks": null, "run_ahead": false, "run_ahead_peaks": null, "vary": null, "plan": null, "weights": "present", "measures": [],
         "device": {
             "key": "t4-16g", "name": t4.title, "capability": [7, 5],
