@@ -28,7 +28,7 @@ pub(crate) use reductions::Axes;
 use crate::dtype::DType;
 use crate::eager::Eager;
 use crate::eager::arguments::{Absent, args};
-use crate::eager::tensor::{Tensor, contiguous_strides, wrapped};
+use crate::eager::tensor::{Tensor, contiguous_strides, preserved_strides, wrapped};
 
 /// Sizes of a result of tensors that are broadcast together.
 fn broadcast(a: &[i64], b: &[i64]) -> Vec<i64> {
@@ -60,9 +60,7 @@ impl Eager {
     fn to_copy(&self, x: &Tensor, dtype: DType) -> Tensor {
         let arguments = args![x, dtype.number(), Absent, Absent, Absent, false, Absent];
         let copy = self.primitive("aten::_to_copy", arguments, || {
-            let strides =
-                if x.is_dense() { x.strides().to_vec() } else { contiguous_strides(x.dims()) };
-            let copy = self.empty_strided(x.dims().to_vec(), strides, dtype);
+            let copy = self.empty_strided(x.dims().to_vec(), preserved_strides(x), dtype);
             self.call("aten::copy_", args![copy, x, false], || ());
             copy
         });
@@ -103,9 +101,7 @@ impl Eager {
 
     /// `aten::clone` that keeps the layout.
     pub(crate) fn clone_like(&self, x: &Tensor) -> Tensor {
-        let strides =
-            if x.is_dense() { x.strides().to_vec() } else { contiguous_strides(x.dims()) };
-        self.clone_into(x, strides, 1)
+        self.clone_into(x, preserved_strides(x), 1)
     }
 
     fn clone_into(&self, x: &Tensor, strides: Vec<i64>, format: i64) -> Tensor {

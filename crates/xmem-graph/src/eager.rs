@@ -58,11 +58,6 @@ impl Eager {
         self.journal.borrow_mut().close();
     }
 
-    /// Events so far.
-    pub(crate) fn events(&self) -> usize {
-        self.journal.borrow().len()
-    }
-
     /// What was noted, as the profiler's JSON.
     pub(crate) fn into_json(self, metadata: &str) -> String {
         self.journal.take().into_json(metadata)

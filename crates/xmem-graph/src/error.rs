@@ -41,7 +41,7 @@ pub enum GraphError {
     Huge,
     /// Nothing to train.
     #[error(
-        "the graph has no output of one element with a gradient, so there is no loss: name one with --loss, or estimate inference without --training"
+        "the graph has no loss: no output of one element has a gradient. Name a loss with --loss, or estimate with --inference"
     )]
     NoLoss,
     /// A symbol that the graph does not have.

@@ -47,8 +47,6 @@ pub(crate) struct Settings {
     pub(crate) symbols: Arc<BTreeMap<String, i64>>,
     /// Modules whose saved tensors are computed again in backward, by path; `*` stands for one name.
     pub(crate) checkpoints: Vec<String>,
-    /// Results of the model, of which a loss is computed outside of it, have names until the iteration ends.
-    pub(crate) keeps_results: bool,
 }
 
 impl Settings {
@@ -72,7 +70,8 @@ pub(crate) struct Interpreter<'a> {
     findings: &'a mut Findings,
     /// Calls of modules that are open, with their names for the profiler.
     modules: Vec<(ModuleFrame, Begun)>,
-    counts: BTreeMap<String, u32>,
+    /// Numbers of modules, by class and path.
+    counts: BTreeMap<String, BTreeMap<String, u32>>,
 }
 
 /// A graph that has run up to some node.
@@ -84,19 +83,20 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    fn new(body: &Arc<Body>, ids: &[ValueId], inputs: Vec<Value>, keeps_results: bool) -> Self {
+    /// The graph with these inputs, one for each of its own, before its first operator.
+    pub(crate) fn of(graph: &Graph, deaths: &Arc<Deaths>, inputs: Vec<Value>) -> Self {
+        let ids: Vec<ValueId> = graph.inputs.iter().map(|i| i.value).collect();
+        Self::new(&graph.body, Arc::clone(deaths), &ids, inputs)
+    }
+
+    fn new(body: &Arc<Body>, deaths: Arc<Deaths>, ids: &[ValueId], inputs: Vec<Value>) -> Self {
         let mut values: Vec<Option<Value>> = vec![None; body.values.len()];
         for (id, value) in ids.iter().zip(inputs) {
             if let Some(slot) = values.get_mut(id.0 as usize) {
                 *slot = Some(value);
             }
         }
-        Self {
-            body: Arc::clone(body),
-            values,
-            deaths: Arc::new(Deaths::of(body, keeps_results)),
-            at: 0,
-        }
+        Self { body: Arc::clone(body), values, deaths, at: 0 }
     }
 
     /// The node behind the last one that makes one of these results; all nodes for the last results.
@@ -123,13 +123,13 @@ impl Course {
 }
 
 /// The last use of values: those that die after each node.
-struct Deaths {
+pub(crate) struct Deaths {
     after: Vec<Vec<ValueId>>,
 }
 
 impl Deaths {
     /// With `keeps_results`, values that modules make and code outside of modules uses do not die.
-    fn of(body: &Body, keeps_results: bool) -> Self {
+    pub(crate) fn of(body: &Body, keeps_results: bool) -> Self {
         let mut last = vec![None; body.values.len()];
         let mut uses = |at: usize, id: ValueId| {
             if let Some(slot) = last.get_mut(id.0 as usize) {
@@ -165,7 +165,7 @@ impl Deaths {
 }
 
 impl Body {
-    /// Returns whether a part of the graph is under autocast by itself.
+    /// Returns whether the graph enters autocast itself.
     pub(crate) fn has_autocast(&self) -> bool {
         self.nodes.iter().any(|node| {
             let is_on = |(_, a): &(String, Argument)| matches!(a, Argument::Bool(true));
@@ -224,12 +224,6 @@ impl<'a> Interpreter<'a> {
         Self { eager, settings, findings, modules: Vec::new(), counts: BTreeMap::new() }
     }
 
-    /// Begins a graph with these inputs, one for each of its own.
-    pub(crate) fn begin(&self, graph: &Graph, inputs: Vec<Value>) -> Course {
-        let ids: Vec<ValueId> = graph.inputs.iter().map(|i| i.value).collect();
-        Course::new(&graph.body, &ids, inputs, self.settings.keeps_results)
-    }
-
     /// Runs a graph up to the end of what its first `outputs` results need, and returns these.
     pub(crate) fn advance(
         &mut self,
@@ -249,7 +243,7 @@ impl<'a> Interpreter<'a> {
         ids: &[ValueId],
         inputs: Vec<Value>,
     ) -> Result<Vec<Value>, GraphError> {
-        let mut course = Course::new(body, ids, inputs, false);
+        let mut course = Course::new(body, Arc::new(Deaths::of(body, false)), ids, inputs);
         self.run_to(&mut course, body.nodes.len())?;
         body.outputs.iter().map(|output| self.argument(body, output, &course.values)).collect()
     }
@@ -262,7 +256,7 @@ impl<'a> Interpreter<'a> {
             let node = &body.nodes[at];
             let Some(path) = self.settings.checkpoint_of(node) else {
                 self.enter(&node.modules);
-                self.nodes(&body, at..at + 1, &mut course.values, &course.deaths)?;
+                self.step(&body, at, &mut course.values, &course.deaths)?;
                 course.at += 1;
                 continue;
             };
@@ -275,23 +269,21 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// Runs some nodes, one after another.
-    fn nodes(
+    /// Runs a node; then the values that it was the last to use die.
+    fn step(
         &mut self,
         body: &Arc<Body>,
-        range: Range<usize>,
+        at: usize,
         values: &mut [Option<Value>],
         deaths: &Deaths,
     ) -> Result<(), GraphError> {
-        for at in range {
-            self.node(body, &body.nodes[at], values)?;
-            if self.eager.is_too_large() {
-                return Err(GraphError::Huge);
-            }
-            for id in &deaths.after[at] {
-                if let Some(slot) = values.get_mut(id.0 as usize) {
-                    *slot = None;
-                }
+        self.node(body, &body.nodes[at], values)?;
+        if self.eager.is_too_large() {
+            return Err(GraphError::Huge);
+        }
+        for id in &deaths.after[at] {
+            if let Some(slot) = values.get_mut(id.0 as usize) {
+                *slot = None;
             }
         }
         Ok(())
@@ -325,9 +317,7 @@ impl<'a> Interpreter<'a> {
                 let mut interpreter = Interpreter::new(eager, &settings, &mut findings);
                 for at in again_range.clone() {
                     // What failed now would have failed before.
-                    if enough()
-                        || interpreter.nodes(&own, at..at + 1, &mut values, &deaths_again).is_err()
-                    {
+                    if enough() || interpreter.step(&own, at, &mut values, &deaths_again).is_err() {
                         break;
                     }
                 }
@@ -341,7 +331,7 @@ impl<'a> Interpreter<'a> {
         eager.checkpointed(again, || {
             for at in range {
                 self.enter(&body.nodes[at].modules);
-                self.nodes(body, at..at + 1, values, deaths)?;
+                self.step(body, at, values, deaths)?;
             }
             Ok(())
         })
@@ -358,10 +348,9 @@ impl<'a> Interpreter<'a> {
         }
         for frame in &stack[same..] {
             // The profiler numbers the objects of a class in the order in which it meets them.
-            let key = format!("{}#{}", frame.class, frame.path);
-            let of_class =
-                self.counts.keys().filter(|k| k.split('#').next() == Some(&frame.class)).count();
-            let number = *self.counts.entry(key).or_insert(u32::try_from(of_class).unwrap_or(0));
+            let known = self.counts.entry(frame.class.clone()).or_default();
+            let next = u32::try_from(known.len()).unwrap_or(u32::MAX);
+            let number = *known.entry(frame.path.clone()).or_insert(next);
             let call = self.eager.entered(format!("nn.Module: {}_{number}", frame.class));
             self.modules.push((frame.clone(), call));
         }
@@ -397,7 +386,7 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// Sizes and types of the results by the graph; `None` of what is no tensor.
+    /// Sizes and types of the results by the graph; `None` for results that are not tensors.
     fn expected(&self, body: &Body, node: &Operation) -> Vec<Option<(Vec<i64>, DType)>> {
         let of = |id: &Option<ValueId>| {
             let info = body.values.get(id.as_ref()?.0 as usize)?.tensor.as_ref()?;

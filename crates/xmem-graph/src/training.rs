@@ -9,7 +9,7 @@ use crate::eager::arguments::{Absent, args};
 use crate::eager::tensor::Tensor;
 use crate::error::GraphError;
 use crate::graph::{Graph, InputRole};
-use crate::interpreter::{Course, Findings, Interpreter, Settings, Value};
+use crate::interpreter::{Course, Deaths, Findings, Interpreter, Settings, Value};
 use crate::optimizer::{Optimizer, Running};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -31,8 +31,6 @@ pub struct Workload {
     pub batch: Option<i64>,
     /// Length of sequences, where the graph leaves it open.
     pub length: Option<i64>,
-    /// Values of other symbols by name.
-    pub symbols: BTreeMap<String, i64>,
     /// Modules whose saved tensors are computed again in backward (`torch.utils.checkpoint`), by the end of their
     /// path; `*` stands for one name.
     pub checkpoints: Vec<String>,
@@ -107,7 +105,6 @@ impl Default for Workload {
             iterations: 3,
             batch: None,
             length: None,
-            symbols: BTreeMap::new(),
             checkpoints: Vec::new(),
         }
     }
@@ -151,14 +148,10 @@ impl Training {
 pub struct ActedRun {
     /// Kineto's JSON.
     pub trace: String,
-    /// Events in it.
-    pub events: usize,
     /// Operators that have no definition: counted by the sizes of their results.
     pub unknown_operators: Vec<String>,
     /// Operators whose results have other sizes than the graph says.
     pub different_sizes: Vec<String>,
-    /// Symbols with the values that were taken.
-    pub symbols: BTreeMap<String, i64>,
 }
 
 /// Runs a graph without values.
@@ -169,7 +162,6 @@ pub fn act(graph: &Graph, workload: &Workload) -> Result<ActedRun, GraphError> {
     let settings = Settings {
         symbols: Arc::new(symbols(graph, workload)?),
         checkpoints: workload.checkpoints.clone(),
-        keeps_results: workload.training.as_ref().is_some_and(|t| t.keeps.results),
     };
     let eager = Eager::new();
     let mut findings = Findings::default();
@@ -180,13 +172,10 @@ pub fn act(graph: &Graph, workload: &Workload) -> Result<ActedRun, GraphError> {
     if eager.is_too_large() {
         return Err(GraphError::Huge);
     }
-    let events = eager.events();
     Ok(ActedRun {
         trace: eager.into_json(&notes),
-        events,
         unknown_operators: findings.unknown.into_iter().collect(),
         different_sizes: findings.different.into_iter().collect(),
-        symbols: settings.symbols.as_ref().clone(),
     })
 }
 
@@ -200,9 +189,6 @@ fn symbols(graph: &Graph, workload: &Workload) -> Result<BTreeMap<String, i64>, 
     };
     set(graph.batch_symbol(), workload.batch, "the batch size")?;
     set(graph.length_symbol(), workload.length, "the length of sequences")?;
-    for (name, value) in &workload.symbols {
-        set(Some(name), Some(*value), "this size")?;
-    }
     Ok(symbols)
 }
 
@@ -211,6 +197,8 @@ struct Job<'a> {
     graph: &'a Graph,
     workload: &'a Workload,
     settings: &'a Settings,
+    /// Last uses of the graph's values.
+    deaths: Arc<Deaths>,
     /// Parameters, buffers and constants by their place among the inputs.
     model: BTreeMap<usize, Tensor>,
     optimizers: Vec<Running<'a>>,
@@ -223,11 +211,13 @@ impl<'a> Job<'a> {
         workload: &'a Workload,
         settings: &'a Settings,
     ) -> Result<Self, GraphError> {
+        let keeps_results = workload.training.as_ref().is_some_and(|t| t.keeps.results);
         let mut job = Self {
             eager,
             graph,
             workload,
             settings,
+            deaths: Arc::new(Deaths::of(&graph.body, keeps_results)),
             model: BTreeMap::new(),
             optimizers: Vec::new(),
         };
@@ -261,7 +251,8 @@ impl<'a> Job<'a> {
     /// Parameters and buffers, module by module as `Module._apply` moves them: a module's children first.
     fn build_model(&mut self) -> Result<(), GraphError> {
         let frozen = self.workload.training.as_ref().map(|t| &t.frozen);
-        for at in placement_order(self.graph) {
+        let order = placement_order(self.graph);
+        for &at in &order {
             let (dims, dtype) = self.shape(at)?;
             let tensor = self.eager.without_gradients(|| self.eager.empty_called(&dims, dtype));
             if let InputRole::Parameter(name) = &self.graph.inputs[at].role {
@@ -275,19 +266,14 @@ impl<'a> Job<'a> {
                 }
             }
             self.model.insert(at, tensor);
-            for (name, input) in self.graph.inputs.iter().enumerate() {
-                if input.same_as == Some(at) {
-                    self.model.insert(name, self.model[&at].clone());
-                }
+        }
+        for (name, input) in self.graph.inputs.iter().enumerate() {
+            if let Some(tensor) = input.same_as.and_then(|at| self.model.get(&at)).cloned() {
+                self.model.insert(name, tensor);
             }
         }
-        let mut moved = BTreeSet::new();
-        for at in placement_order(self.graph) {
-            if let Some(tensor) = self.model.get(&at)
-                && moved.insert(tensor.memory())
-            {
-                self.eager.mark("to_device", tensor);
-            }
+        for at in order {
+            self.eager.mark("to_device", &self.model[&at]);
         }
         Ok(())
     }
@@ -354,13 +340,13 @@ impl<'a> Job<'a> {
     }
 
     /// The graph with a batch, before its first operator.
-    fn begun(&self, batch: &[Value], findings: &mut Findings) -> Course {
+    fn begun(&self, batch: &[Value]) -> Course {
         let mut batch = batch.iter();
         let inputs = (0..self.graph.inputs.len()).map(|at| match self.model.get(&at) {
             Some(tensor) => Value::Tensor(tensor.clone()),
             None => batch.next().cloned().unwrap_or(Value::None),
         });
-        Interpreter::new(self.eager, self.settings, findings).begin(self.graph, inputs.collect())
+        Course::of(self.graph, &self.deaths, inputs.collect())
     }
 
     /// Runs on, as far as these results need.
@@ -434,7 +420,7 @@ impl<'a> Job<'a> {
     fn infer(&self, kept: &mut Kept, findings: &mut Findings) -> Result<(), GraphError> {
         let batch = self.batch()?;
         kept.batch.clone_from(&batch);
-        let mut course = self.begun(&batch, findings);
+        let mut course = self.begun(&batch);
         drop(batch);
         let all = 0..self.graph.body.outputs.len();
         kept.results = self.forward(&mut course, all, findings)?;
@@ -492,7 +478,7 @@ impl<'a> Job<'a> {
         if pass.last.is_none_or(|last| last >= loss) {
             let batch = self.batch()?;
             kept.batch.clone_from(&batch);
-            pass.course = Some(self.begun(&batch, findings));
+            pass.course = Some(self.begun(&batch));
         }
         pass.last = Some(loss);
         let Some(course) = &mut pass.course else { return Ok(()) };
@@ -608,20 +594,13 @@ fn placement_order(graph: &Graph) -> Vec<usize> {
     }
     let mut root = Module::default();
     let mut constants = Vec::new();
-    let twins: BTreeMap<usize, usize> = graph
-        .inputs
-        .iter()
-        .enumerate()
-        .filter_map(|(name, input)| Some((input.same_as?, name)))
-        .collect();
-    for (at, input) in graph.inputs.iter().enumerate() {
-        // A tied weight has the place of the first of its names.
-        let (at, input) = match (input.same_as, twins.get(&at)) {
-            (Some(twin), _) if twin > at => (twin, input),
-            (Some(_), _) => continue,
-            (None, Some(&twin)) if twin < at => continue,
-            (None, _) => (at, input),
-        };
+    // A tied weight has the place of the first of its names.
+    let mut placed = BTreeSet::new();
+    for (name, input) in graph.inputs.iter().enumerate() {
+        let at = input.same_as.unwrap_or(name);
+        if !placed.insert(at) {
+            continue;
+        }
         let (path, is_parameter) = match &input.role {
             InputRole::Parameter(path) => (path, true),
             InputRole::Buffer(path) => (path, false),

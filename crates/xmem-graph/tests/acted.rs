@@ -2,7 +2,8 @@
 
 use expect_test::expect;
 use serde_json::Value;
-use xmem_graph::{Graph, Optimizer, Training, Workload, act, pt2};
+use xmem_graph::graph::InputRole;
+use xmem_graph::{DType, Graph, Optimizer, Training, Workload, act, pt2};
 
 fn graph() -> Graph {
     pt2::read_model(include_str!("data/convolution.json")).expect("it is whole")
@@ -141,6 +142,46 @@ fn inference_frees_each_activation_after_its_last_use() {
         - b18      160  -
     "#]]
     .assert_eq(&listing(&run.trace, |place| place != "aten::empty"));
+}
+
+/// Casts of weights died in the order of their addresses, which differ from run to run.
+#[test]
+fn casts_of_autocast_die_in_the_order_of_their_use() {
+    let mut workload = training("adamw");
+    workload.autocast = Some(DType::BF16);
+    let run = act(&graph(), &workload).expect("it runs");
+    // What the nodes do not keep of the casts dies where the context is left: those of the biases.
+    let lines = listing(&run.trace, |place| place == "-" || place == "aten::ones_like");
+    let (left, _) = lines.split_once("aten::ones_like").expect("backward follows");
+    let casts: Vec<&str> = left.lines().filter(|line| line.starts_with("- ")).collect();
+    let blocks: Vec<u32> = casts
+        .iter()
+        .filter(|line| line.contains(" 16 ") || line.contains(" 20 "))
+        .map(|line| line[3..7].trim().parse().expect("a number"))
+        .collect();
+    assert_eq!(blocks.len(), 2, "{left}");
+    assert!(blocks.is_sorted(), "{left}");
+}
+
+/// T5's embedding has four names, and was made again for each but one of them.
+#[test]
+fn a_weight_of_several_names_is_made_once() {
+    let archive = include_bytes!("../../../traces/graphs/t5_hfadafactor.pt2");
+    let graph = pt2::read(archive).expect("it is whole").graph;
+    assert_eq!(graph.inputs.iter().filter(|input| input.same_as.is_some()).count(), 3);
+    let run = act(&graph, &Workload::default()).expect("it runs");
+    let trace: Value = serde_json::from_str(&run.trace).expect("JSON");
+    let events = trace["traceEvents"].as_array().expect("events").iter();
+    let names = events.map(|event| event["name"].as_str().unwrap_or_default());
+    let model: Vec<&str> = names.take_while(|name| !name.starts_with("ProfilerStep")).collect();
+    let mut marks: Vec<&str> =
+        model.iter().copied().filter(|name| name.starts_with("xmem::to_device")).collect();
+    let made = model.iter().filter(|name| **name == "aten::empty").count();
+    let named = graph.inputs.iter().filter(|input| input.role != InputRole::Batch).count();
+    assert_eq!((made, marks.len()), (named - 3, named - 3));
+    marks.sort_unstable();
+    marks.dedup();
+    assert_eq!(marks.len(), made);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::recorded;
 use crate::dtype::DType;
 use crate::eager::Eager;
 use crate::eager::arguments::args;
-use crate::eager::tensor::Tensor;
+use crate::eager::tensor::{Tensor, preserved_strides};
 
 /// An activation with a backward operator of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +129,7 @@ impl Eager {
             if p == 0.0 || !train || x.elements() == 0 {
                 return x.clone();
             }
-            let noise = self.noise(x, x, p);
+            let noise = self.noise(x, p);
             self.binary(super::arithmetic::Binary::Mul, &x.into(), &(&noise).into())
         })
     }
@@ -140,7 +140,7 @@ impl Eager {
             if p == 0.0 || !train {
                 return x.clone();
             }
-            let noise = self.noise(x, x, p);
+            let noise = self.noise(x, p);
             self.binary_in_place(super::arithmetic::Binary::Mul, x, &(&noise).into())
         })
     }
@@ -154,24 +154,23 @@ impl Eager {
             let dims: Vec<i64> =
                 x.dims().iter().enumerate().map(|(at, &d)| if at < 2 { d } else { 1 }).collect();
             let noise = self.empty_called(&dims, x.dtype());
-            self.call("aten::bernoulli_", args![noise, 1.0 - p], || ());
-            self.call("aten::div_", args![noise, 1.0 - p], || ());
+            self.scale_noise(&noise, p);
             self.binary(super::arithmetic::Binary::Mul, &x.into(), &(&noise).into())
         })
     }
 
-    fn noise(&self, x: &Tensor, like: &Tensor, p: f64) -> Tensor {
+    fn noise(&self, x: &Tensor, p: f64) -> Tensor {
         let noise = self.call("aten::empty_like", args![x], || {
-            let strides = if like.is_dense() {
-                like.strides().to_vec()
-            } else {
-                crate::eager::tensor::contiguous_strides(like.dims())
-            };
-            self.empty_strided(like.dims().to_vec(), strides, like.dtype())
+            self.empty_strided(x.dims().to_vec(), preserved_strides(x), x.dtype())
         });
+        self.scale_noise(&noise, p);
+        noise
+    }
+
+    /// Zeros with probability `p`, and what keeps the mean elsewhere.
+    fn scale_noise(&self, noise: &Tensor, p: f64) {
         self.call("aten::bernoulli_", args![noise, 1.0 - p], || ());
         self.call("aten::div_", args![noise, 1.0 - p], || ());
-        noise
     }
 
     /// `aten::softmax` and `log_softmax`.

@@ -100,7 +100,7 @@ impl Eager {
         }
         let inputs: Vec<&Tensor> = [a.tensor(), b.tensor()].into_iter().flatten().collect();
         let result = self.primitive(name, args![a, b], || self.elementwise(&inputs, dtype));
-        self.record_binary(which, node, (a, b), &result);
+        self.record_kept(which, node, (a, a, b), &result);
         result
     }
 
@@ -120,16 +120,6 @@ impl Eager {
         a.clone()
     }
 
-    fn record_binary(
-        &self,
-        which: Binary,
-        node: &'static str,
-        (a, b): (&Operand, &Operand),
-        result: &Tensor,
-    ) {
-        self.record_kept(which, node, (a, a, b), result);
-    }
-
     /// Notes the call; `kept` is what the gradient of the second operand finds of the first.
     fn record_kept(
         &self,
@@ -143,7 +133,6 @@ impl Eager {
         let first = a.tensor().map(|_| 0);
         let second = b.tensor().map(|_| usize::from(first.is_some()));
         let tensor = |o: &Operand| o.tensor().cloned();
-        let numbers = (matches!(a, Operand::Number(_)), matches!(b, Operand::Number(_)));
         let save = |needed: &[bool]| {
             let needs = |at: Option<usize>| at.is_some_and(|at| needed[at]);
             match which {
@@ -168,8 +157,8 @@ impl Eager {
                     out[at] = Some(match which {
                         Binary::Add | Binary::Sub => g.clone(),
                         Binary::Rsub => eager.like_called("aten::neg", g),
-                        Binary::Mul => eager.scaled("aten::mul", g, saved.maybe(1), numbers.1),
-                        Binary::Div => eager.scaled("aten::div", g, saved.maybe(1), numbers.1),
+                        Binary::Mul => eager.scaled("aten::mul", g, saved.maybe(1)),
+                        Binary::Div => eager.scaled("aten::div", g, saved.maybe(1)),
                         Binary::Maximum | Binary::Minimum => eager.masked_part(g, saved),
                     });
                 }
@@ -177,7 +166,7 @@ impl Eager {
                     out[at] = Some(match which {
                         Binary::Add | Binary::Rsub => g.clone(),
                         Binary::Sub => eager.like_called("aten::neg", g),
-                        Binary::Mul => eager.scaled("aten::mul", g, saved.maybe(0), numbers.0),
+                        Binary::Mul => eager.scaled("aten::mul", g, saved.maybe(0)),
                         Binary::Div => eager.divisor_gradient(g, saved.maybe(0), saved.tensor(1)),
                         Binary::Maximum | Binary::Minimum => eager.masked_part(g, saved),
                     });
@@ -193,7 +182,7 @@ impl Eager {
     }
 
     /// A product or quotient within a backward function.
-    fn scaled(&self, name: &'static str, g: &Tensor, by: Option<&Tensor>, _number: bool) -> Tensor {
+    fn scaled(&self, name: &'static str, g: &Tensor, by: Option<&Tensor>) -> Tensor {
         match by {
             Some(by) => self.call(name, args![g, by], || {
                 let dtype = result_type(&[&Operand::from(g), &Operand::from(by)]);
@@ -206,9 +195,9 @@ impl Eager {
     /// FunctionsManual.cpp, `div_tensor_other_grad`: `-grad * ((self / other) / other)`.
     fn divisor_gradient(&self, g: &Tensor, dividend: Option<&Tensor>, divisor: &Tensor) -> Tensor {
         let negated = self.like_called("aten::neg", g);
-        let quotient = self.scaled("aten::div", dividend.unwrap_or(divisor), Some(divisor), false);
-        let quotient = self.scaled("aten::div", &quotient, Some(divisor), false);
-        self.scaled("aten::mul", &negated, Some(&quotient), false)
+        let quotient = self.scaled("aten::div", dividend.unwrap_or(divisor), Some(divisor));
+        let quotient = self.scaled("aten::div", &quotient, Some(divisor));
+        self.scaled("aten::mul", &negated, Some(&quotient))
     }
 
     /// derivatives.yaml, `maximum`: the gradient where the operand is the larger one, half where they are equal.
@@ -275,7 +264,7 @@ impl Eager {
                         eager.elementwise(&[base], base.dtype())
                     });
                     let factor = eager.like_called("aten::mul", &power);
-                    eager.scaled("aten::mul", g, Some(&factor), false)
+                    eager.scaled("aten::mul", g, Some(&factor))
                 })]
             },
         );
@@ -296,7 +285,7 @@ impl Eager {
                         eager.like(saved.tensor(0))
                     });
                     let half = eager.like_called("aten::mul", g);
-                    eager.scaled("aten::mul", &half, Some(&cube), false)
+                    eager.scaled("aten::mul", &half, Some(&cube))
                 })]
             },
         );
@@ -327,7 +316,7 @@ impl Eager {
                     Some(eager.like_called(step, factor.as_ref().unwrap_or(model)))
                 });
                 let factor = factor.or_else(|| saved.maybe(0).cloned());
-                eager.scaled(last, g, factor.as_ref(), false)
+                eager.scaled(last, g, factor.as_ref())
             })]
         });
         result

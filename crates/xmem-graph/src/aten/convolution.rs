@@ -1,6 +1,7 @@
 //! Convolutions (aten/src/ATen/native/Convolution.cpp).
 
 use super::recorded;
+use crate::dtype::DType;
 use crate::eager::Eager;
 use crate::eager::arguments::args;
 use crate::eager::tensor::Tensor;
@@ -53,6 +54,13 @@ impl Geometry {
 }
 
 impl Eager {
+    /// A new image, of four sizes, whose channels lie next to each other.
+    pub(super) fn channels_last(&self, dims: &[i64], dtype: DType) -> Tensor {
+        let (c, h, w) = (dims[1], dims[2], dims[3]);
+        let row = w.saturating_mul(c);
+        self.strided(dims.to_vec(), vec![row.saturating_mul(h), 1, row, c], dtype)
+    }
+
     /// `aten::conv1d` … `aten::conv_transpose3d`.
     pub(crate) fn convolution(
         &self,
@@ -114,8 +122,7 @@ impl Eager {
             self.call("aten::_convolution", arguments, || {
                 let make = || {
                     if channels_last && dims.len() == 4 {
-                        let (c, h, w) = (dims[1], dims[2], dims[3]);
-                        self.strided(dims.clone(), channels_last_strides(c, h, w), x.dtype())
+                        self.channels_last(&dims, x.dtype())
                     } else {
                         self.empty_called(&dims, x.dtype())
                     }
@@ -170,12 +177,6 @@ impl Eager {
         );
         result
     }
-}
-
-/// Strides of an image whose channels lie next to each other.
-pub(super) fn channels_last_strides(c: i64, h: i64, w: i64) -> Vec<i64> {
-    let row = w.saturating_mul(c);
-    vec![row.saturating_mul(h), 1, row, c]
 }
 
 /// Returns whether the channels of an image lie next to each other (`suggest_memory_format`).

@@ -4,7 +4,7 @@ use super::{axis, recorded};
 use crate::dtype::DType;
 use crate::eager::Eager;
 use crate::eager::arguments::args;
-use crate::eager::tensor::{Tensor, count};
+use crate::eager::tensor::{Saved, Tensor, count};
 
 /// Weights and statistics of a batch norm.
 pub(crate) struct BatchNorm<'a> {
@@ -15,6 +15,39 @@ pub(crate) struct BatchNorm<'a> {
     pub(crate) training: bool,
     pub(crate) momentum: f64,
     pub(crate) eps: f64,
+}
+
+/// Whether a layer has a weight and a bias, which follow its input among the arguments.
+#[derive(Clone, Copy)]
+struct Affine {
+    weight: bool,
+    bias: bool,
+}
+
+impl Affine {
+    fn of(weight: Option<&Tensor>, bias: Option<&Tensor>) -> Self {
+        Self { weight: weight.is_some(), bias: bias.is_some() }
+    }
+
+    /// `output_mask`: the gradients of input, weight and bias that are needed.
+    fn mask(self, saved: &Saved<'_>) -> [bool; 3] {
+        let of_bias = 1 + usize::from(self.weight);
+        [saved.needs(0), self.weight && saved.needs(1), self.bias && saved.needs(of_bias)]
+    }
+
+    /// Gradients in the order of the arguments: that of the input, and what `make` makes for the others that are
+    /// needed.
+    fn gradients(
+        self,
+        mask: [bool; 3],
+        input: Option<Tensor>,
+        make: impl Fn() -> Tensor,
+    ) -> Vec<Option<Tensor>> {
+        let mut gradients = vec![input];
+        gradients.extend(self.weight.then(|| mask[1].then(&make)));
+        gradients.extend(self.bias.then(|| mask[2].then(&make)));
+        gradients
+    }
 }
 
 impl Eager {
@@ -41,8 +74,7 @@ impl Eager {
                     });
                 let arguments: Vec<&Tensor> =
                     [Some(x), weight, bias].into_iter().flatten().collect();
-                let of_weight = weight.map(|_| 1);
-                let of_bias = bias.map(|_| 1 + usize::from(weight.is_some()));
+                let affine = Affine::of(weight, bias);
                 let save = |_: &[bool]| {
                     vec![
                         Some(x.clone()),
@@ -61,11 +93,7 @@ impl Eager {
                     move |eager, saved, gradients| {
                         let Some(g) = &gradients[0] else { return Vec::new() };
                         let x = saved.tensor(0);
-                        let mask = [
-                            saved.needs(0),
-                            of_weight.is_some_and(|at| saved.needs(at)),
-                            of_bias.is_some_and(|at| saved.needs(at)),
-                        ];
+                        let mask = affine.mask(saved);
                         let weight = saved.maybe(1);
                         let arguments = args![
                             g,
@@ -84,12 +112,9 @@ impl Eager {
                             let of_input = mask[0].then(|| {
                                 eager.call("aten::empty_like", args![x], || eager.like(x))
                             });
-                            let of_weight = mask[1].then(|| eager.empty_called(&[channels], dtype));
-                            let of_bias = mask[2].then(|| eager.empty_called(&[channels], dtype));
-                            let mut out = vec![of_input];
-                            out.extend(weight.map(|_| of_weight));
-                            out.push(of_bias);
-                            out
+                            affine.gradients(mask, of_input, || {
+                                eager.empty_called(&[channels], dtype)
+                            })
                         })
                     },
                 );
@@ -133,7 +158,7 @@ impl Eager {
                     )
                 });
             let arguments: Vec<&Tensor> = [Some(x), weight, bias].into_iter().flatten().collect();
-            let (has_weight, has_bias) = (weight.is_some(), bias.is_some());
+            let affine = Affine::of(weight, bias);
             let save = |_: &[bool]| {
                 vec![
                     Some(x.clone()),
@@ -151,12 +176,7 @@ impl Eager {
                 move |eager, saved, gradients| {
                     let Some(g) = &gradients[0] else { return Vec::new() };
                     let x = saved.tensor(0);
-                    let of_bias = 1 + usize::from(has_weight);
-                    let mask = [
-                        saved.needs(0),
-                        has_weight && saved.needs(1),
-                        has_bias && saved.needs(of_bias),
-                    ];
+                    let mask = affine.mask(saved);
                     let arguments = args![
                         g,
                         x,
@@ -170,12 +190,7 @@ impl Eager {
                     let dtype = saved.maybe(1).map_or(x.dtype(), Tensor::dtype);
                     eager.call("aten::native_layer_norm_backward", arguments, || {
                         let input = mask[0].then(|| eager.empty_called(x.dims(), x.dtype()));
-                        let weight = mask[1].then(|| eager.empty_called(&shape, dtype));
-                        let bias = mask[2].then(|| eager.empty_called(&shape, dtype));
-                        let mut out = vec![input];
-                        out.extend(has_weight.then_some(weight));
-                        out.extend(has_bias.then_some(bias));
-                        out
+                        affine.gradients(mask, input, || eager.empty_called(&shape, dtype))
                     })
                 },
             );
@@ -207,7 +222,7 @@ impl Eager {
                     )
                 });
             let arguments: Vec<&Tensor> = [Some(x), weight, bias].into_iter().flatten().collect();
-            let (has_weight, has_bias) = (weight.is_some(), bias.is_some());
+            let affine = Affine::of(weight, bias);
             let save = |_: &[bool]| {
                 vec![Some(x.clone()), weight.cloned(), Some(mean.clone()), Some(deviation.clone())]
             };
@@ -218,12 +233,7 @@ impl Eager {
                 move |eager, saved, gradients| {
                     let Some(g) = &gradients[0] else { return Vec::new() };
                     let x = saved.tensor(0);
-                    let of_bias = 1 + usize::from(has_weight);
-                    let mask = [
-                        saved.needs(0),
-                        has_weight && saved.needs(1),
-                        has_bias && saved.needs(of_bias),
-                    ];
+                    let mask = affine.mask(saved);
                     let arguments = args![
                         g,
                         x,
@@ -239,12 +249,7 @@ impl Eager {
                     let dtype = saved.maybe(1).map_or(x.dtype(), Tensor::dtype);
                     eager.call("aten::native_group_norm_backward", arguments, || {
                         let input = mask[0].then(|| eager.empty_called(x.dims(), x.dtype()));
-                        let weight = mask[1].then(|| eager.empty_called(&[c], dtype));
-                        let bias = mask[2].then(|| eager.empty_called(&[c], dtype));
-                        let mut out = vec![input];
-                        out.extend(has_weight.then_some(weight));
-                        out.extend(has_bias.then_some(bias));
-                        out
+                        affine.gradients(mask, input, || eager.empty_called(&[c], dtype))
                     })
                 },
             );

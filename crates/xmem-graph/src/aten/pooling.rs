@@ -1,6 +1,6 @@
 //! Pooling and resampling.
 
-use super::convolution::{channels_last_strides, lies_channels_last};
+use super::convolution::lies_channels_last;
 use super::{Axes, recorded};
 use crate::dtype::DType;
 use crate::eager::Eager;
@@ -44,8 +44,7 @@ impl Window {
 impl Eager {
     fn pooled(&self, x: &Tensor, dims: &[i64], dtype: DType) -> Tensor {
         if lies_channels_last(x) && dims.len() == 4 {
-            let (c, h, w) = (dims[1], dims[2], dims[3]);
-            self.strided(dims.to_vec(), channels_last_strides(c, h, w), dtype)
+            self.channels_last(dims, dtype)
         } else {
             self.empty(dims, dtype)
         }

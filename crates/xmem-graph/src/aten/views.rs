@@ -396,16 +396,7 @@ impl Eager {
         let result = self.primitive("aten::cat", args![tensors, dim], || {
             let channels_last =
                 real.iter().all(|t| t.rank() == 4 && !t.is_contiguous() && t.strides()[1] == 1);
-            if channels_last {
-                let (c, h, w) = (dims[1], dims[2], dims[3]);
-                self.strided(
-                    dims.clone(),
-                    super::convolution::channels_last_strides(c, h, w),
-                    dtype,
-                )
-            } else {
-                self.empty(&dims, dtype)
-            }
+            if channels_last { self.channels_last(&dims, dtype) } else { self.empty(&dims, dtype) }
         });
         let lengths: Vec<i64> =
             tensors.iter().map(|t| t.dims().get(at).copied().unwrap_or(0)).collect();

@@ -4,15 +4,15 @@
 use super::Eager;
 use super::tensor::Tensor;
 use crate::dtype::DType;
-use std::collections::BTreeMap;
 
 /// An active `torch.autocast`.
 #[derive(Debug)]
 pub(crate) struct Autocast {
     /// The narrower type.
     pub(crate) dtype: DType,
-    /// Casts of weights, kept until the context is left.
-    cache: BTreeMap<usize, (Tensor, Tensor)>,
+    /// Weights with their casts, kept until the context is left. In order of use: by address, frees would differ from
+    /// run to run.
+    cache: Vec<(Tensor, Tensor)>,
 }
 
 /// The type that an operator runs in.
@@ -30,7 +30,7 @@ pub(crate) enum Policy {
 
 impl Autocast {
     pub(crate) fn new(dtype: DType) -> Self {
-        Self { dtype, cache: BTreeMap::new() }
+        Self { dtype, cache: Vec::new() }
     }
 }
 
@@ -110,15 +110,17 @@ impl Eager {
             && tensor.dtype() == DType::F32
             && tensor.is_leaf()
             && tensor.requires_grad();
-        let key = tensor.identity();
-        if keeps
-            && let Some((_, cast)) = self.autocast.borrow().as_ref().and_then(|a| a.cache.get(&key))
-        {
-            return cast.clone();
+        let known = |autocast: &Autocast| {
+            let found =
+                autocast.cache.iter().find(|(weight, _)| weight.identity() == tensor.identity());
+            found.map(|(_, cast)| cast.clone())
+        };
+        if keeps && let Some(cast) = self.autocast.borrow().as_ref().and_then(known) {
+            return cast;
         }
         let cast = self.to_dtype(tensor, to);
         if keeps && let Some(autocast) = &mut *self.autocast.borrow_mut() {
-            autocast.cache.insert(key, (tensor.clone(), cast.clone()));
+            autocast.cache.push((tensor.clone(), cast.clone()));
         }
         cast
     }

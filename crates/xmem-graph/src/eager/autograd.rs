@@ -205,7 +205,7 @@ impl Engine {
     }
 }
 
-/// Adds gradients that meet (input_buffer.cpp, `accumulate`): into the first where nobody else has it.
+/// Adds two gradients of one tensor (input_buffer.cpp, `accumulate`): in place if nothing else refers to the first.
 fn sum(eager: &Eager, old: Tensor, new: Tensor) -> Tensor {
     if old.is_dense() && old.is_sole_owner() {
         eager.call("aten::add_", args![old, new, 1_i64], || ());
@@ -270,8 +270,8 @@ fn validated(eager: &Eager, gradient: Tensor, dims: &[i64], dtype: DType) -> Ten
     if gradient.dtype() == dtype { gradient } else { eager.to_dtype(&gradient, dtype) }
 }
 
-/// `AccumulateGrad::accumulateGrad`: the first gradient is taken as it is if nobody else has it and it lies
-/// in memory as the leaf does; later ones are added to it.
+/// `AccumulateGrad::accumulateGrad`: the first gradient is stored without a copy if nothing else refers to it and its
+/// strides are those of the leaf. Later ones are added in place.
 fn accumulate(eager: &Eager, leaf: &Tensor, gradient: Tensor) {
     let present = leaf.grad();
     if let Some(present) = present {

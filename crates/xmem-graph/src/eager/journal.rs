@@ -121,11 +121,6 @@ impl Journal {
         self.events.push(Event::Memory { address, bytes, allocated, time });
     }
 
-    /// The number of events so far.
-    pub(crate) fn len(&self) -> usize {
-        self.events.len()
-    }
-
     /// Kineto's JSON, with `metadata` (members of the top-level object, each with a comma behind it).
     pub(crate) fn into_json(self, metadata: &str) -> String {
         let mut text = String::with_capacity(160 * self.events.len() + metadata.len() + 256);

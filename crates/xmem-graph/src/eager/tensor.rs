@@ -129,7 +129,7 @@ impl Tensor {
         self.0.dims.len()
     }
 
-    /// Size of a dimension, counted from the end if negative; 1 if there is none.
+    /// Size of a dimension, counted from the end if negative. 1 if the tensor has no such dimension.
     pub(crate) fn dim(&self, at: i64) -> i64 {
         wrapped(at, self.rank()).and_then(|at| self.0.dims.get(at).copied()).unwrap_or(1)
     }
@@ -175,7 +175,7 @@ impl Tensor {
             && strides.zip(&self.0.dims).all(|((a, b), &d)| d == 1 || a == b)
     }
 
-    /// Returns whether nobody else has this tensor or another one on its storage.
+    /// Returns whether this is the only reference to the tensor and to its storage.
     pub(crate) fn is_sole_owner(&self) -> bool {
         self.0.base.is_none()
             && Rc::strong_count(&self.0) == 1
@@ -246,6 +246,11 @@ pub(crate) fn contiguous_strides(dims: &[i64]) -> Vec<i64> {
         next = next.saturating_mul(dim.max(1));
     }
     strides
+}
+
+/// Strides of a copy that keeps the layout: those of a dense tensor, else contiguous ones.
+pub(crate) fn preserved_strides(x: &Tensor) -> Vec<i64> {
+    if x.is_dense() { x.strides().to_vec() } else { contiguous_strides(x.dims()) }
 }
 
 /// The number of elements of these sizes; the largest number if there are more.

@@ -298,7 +298,7 @@ fn arithmetic(call: &Call<'_>, name: &str) -> Option<Vec<Value>> {
     }
     let x = &call.maybe("self").or_else(|| call.maybe("input")).or_else(|| call.first())?;
     let unary = |name, node, saves, steps| one(e.factored((name, node), x, saves, steps));
-    use SavesFor::{Input, Nothing, Result};
+    use SavesFor::{Input, Result};
     match name {
         "neg" | "negative" => one(e.neg(x)),
         "abs" | "absolute" => one(e.abs(x)),
@@ -333,11 +333,9 @@ fn arithmetic(call: &Call<'_>, name: &str) -> Option<Vec<Value>> {
             Result,
             &["aten::mul", "aten::neg", "aten::mul"],
         ),
-        "softsign" => unary("aten::abs", "AbsBackward0", Input, &["aten::sgn", "aten::mul"]),
         "nan_to_num" => {
             unary("aten::nan_to_num", "NanToNumBackward0", Input, &["aten::isfinite", "aten::mul"])
         }
-        "exponential" => unary("aten::exponential", "", Nothing, &[]),
         "where" => one(e.where_(
             &call.maybe("condition")?,
             &call.operand("self")?,
