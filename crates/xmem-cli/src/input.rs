@@ -31,6 +31,8 @@ pub(crate) enum Kind {
     Durations,
     /// An answer: JSON.
     Answer,
+    /// The graph of a model: a zip archive.
+    Graph,
 }
 
 /// The reason why an input was not read.
@@ -59,6 +61,8 @@ impl Kind {
             Self::Script => Bytes::mib(4),
             Self::List => Bytes::mib(16),
             Self::Baseline | Self::Answer => Bytes::mib(256),
+            // Archives of torch.export have the weights in them, which are not read.
+            Self::Graph => Bytes::gib(8),
             Self::Blocks => Bytes::gib(8),
         };
         let ratio = max.is_none().then_some(InputLimits::RATIO);
@@ -77,6 +81,7 @@ impl Kind {
             Self::Blocks => is_compressed(head) || head.starts_with(b"\x80") || !head.contains(&0),
             Self::Device | Self::List | Self::Script | Self::Durations | Self::Answer => true,
             Self::Baseline => head.starts_with(b"{"),
+            Self::Graph => head.starts_with(b"PK"),
         }
     }
 
@@ -90,6 +95,7 @@ impl Kind {
             Self::Durations => "a table of durations has a line for each operator: check the path",
             Self::Script => "check the path: a job script is a short text",
             Self::Baseline => "write a new one with --update-baseline",
+            Self::Graph => "save the graph without its weights, as `xmem export` does",
             Self::List => {
                 "@FILE names a list with one path per line; for more traces give a folder or a pattern"
             }

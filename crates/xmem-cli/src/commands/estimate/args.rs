@@ -37,7 +37,7 @@ pub(crate) const SHORT_HELP: &[&str] = &[
 )]
 pub(crate) struct EstimateGraphArgs {
     /// Graph of a model: an archive of torch.export (.pt2), as `xmem export` and torch.export.save write it;
-    /// weights are not read
+    /// weights are not read; `-` for standard input
     #[arg(value_name = "GRAPH", value_hint = ValueHint::FilePath)]
     pub(crate) graph: PathBuf,
     #[command(flatten)]

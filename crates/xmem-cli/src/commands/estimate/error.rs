@@ -9,8 +9,6 @@ failures! {
     /// A graph that cannot be estimated.
     #[derive(Debug, Error, Diagnostic)]
     pub(crate) enum EstimateGraphFailure {
-        #[error("cannot read `{graph}`")]
-        Read { graph: String, source: std::io::Error } => Unreadable,
         #[error("cannot estimate `{graph}`")]
         Graph { graph: String, source: GraphError } => Unreadable,
         #[error("cannot estimate `{graph}`")]

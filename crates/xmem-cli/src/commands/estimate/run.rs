@@ -7,8 +7,9 @@ use crate::commands::Outcome;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::global::{Global, Verbosity};
+use crate::input::{self, Kind};
 use crate::overwrite::{self, Output};
-use crate::{device, estimate, input, output, style};
+use crate::{device, estimate, output, style};
 use rayon::prelude::*;
 use xmem::predict::CapacitySearch;
 use xmem::{Answer, Estimate, Job, ReadOptions};
@@ -54,13 +55,12 @@ pub(crate) fn run(args: &EstimateGraphArgs, global: &Global) -> Outcome {
     Ok(if args.answer.exit_zero { exit.zero_for_verdicts() } else { exit })
 }
 
-fn read(args: &EstimateGraphArgs, name: &str) -> Result<Archive, EstimateGraphFailure> {
-    let graph = || name.to_owned();
-    let bytes = std::fs::read(&args.graph)
-        .map_err(|source| EstimateGraphFailure::Read { graph: graph(), source })?;
+fn read(args: &EstimateGraphArgs, name: &str) -> Result<Archive, CliError> {
+    let bytes = input::read_raw(&args.graph, Kind::Graph, None)?;
     let archive =
         if pt2::is_archive(&bytes) { pt2::read(&bytes) } else { Err(GraphError::UnknownFormat) };
-    archive.map_err(|source| EstimateGraphFailure::Graph { graph: graph(), source })
+    let failed = |source| EstimateGraphFailure::Graph { graph: name.to_owned(), source };
+    Ok(archive.map_err(failed)?)
 }
 
 /// One graph and what is asked of it.
