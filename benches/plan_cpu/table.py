@@ -20,7 +20,7 @@ from pathlib import Path
 
 JOB = Path(__file__).with_name("job.py")
 PRELOADED = {"jemalloc": "libjemalloc.so.2", "tcmalloc": "libtcmalloc_minimal.so.4", "mimalloc": "libmimalloc.so.2"}
-# glibc with memory kept: large blocks are not mapped one by one, and the top of the heap is not given back.
+# glibc that keeps freed memory: no large block is mapped by itself, and the top of the heap is never trimmed.
 KEPT = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=18446744073709551615"
 PLAIN = "PyTorch"
 PLAN = "plan"

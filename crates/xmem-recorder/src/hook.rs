@@ -49,6 +49,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/facts/sharding.py",
     "xmem_recorder/facts/storages.py",
     "xmem_recorder/facts/strategies.py",
+    "xmem_recorder/finished.py",
     "xmem_recorder/graphs/__init__.py",
     "xmem_recorder/graphs/archive.py",
     "xmem_recorder/graphs/course.py",

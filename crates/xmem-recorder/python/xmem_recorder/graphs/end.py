@@ -6,17 +6,8 @@ import sys
 import threading
 
 from .. import errors, session
+from ..finished import MAX_RAISES, Finished
 from . import take, watch
-
-# Times that the end of the script is raised, if the script catches it, before the process exits.
-MAX_RAISES = 10
-
-
-class Finished(SystemExit):
-    """Ends the script."""
-
-    def __init__(self):
-        super().__init__(0)
 
 
 class _End:

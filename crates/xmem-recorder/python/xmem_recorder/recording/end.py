@@ -10,19 +10,10 @@ import traceback
 
 from .. import engine, errors, profilers, session
 from ..facts import metadata
+from ..finished import MAX_RAISES, Finished
 from ..patching import replace
 from ..weights import missing
 from . import abridged, after_steps, calls, evaluation, expected, export, iterations, loaders, memory, rest, run, steps
-
-# Times that the end of the script is raised, if the script catches it, before the process exits.
-MAX_RAISES = 10
-
-
-class Finished(SystemExit):
-    """Ends the script: the recording is complete."""
-
-    def __init__(self):
-        super().__init__(0)
 
 
 class _End:
