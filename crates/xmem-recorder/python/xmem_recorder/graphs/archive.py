@@ -13,9 +13,9 @@ ARCHIVE_VERSION = "0"
 KEPT_METADATA = ("nn_module_stack",)
 
 
-def write(torch, path, name, exported, job):
-    """Writes the archive of an exported program and the description of its job."""
-    program, weights, constants = _serialize(torch, exported)
+def write(path, name, written, job):
+    """Writes the archive of a program, as `serialize` returns it, and the description of its job."""
+    program, weights, constants = written
     files = {
         "archive_format": "pt2",
         "archive_version": ARCHIVE_VERSION,
@@ -43,8 +43,9 @@ def _text(value):
     return json.dumps(value, separators=(",", ":"))
 
 
-def _serialize(torch, exported):
-    """The program, its weights and constants as torch writes them in JSON."""
+def serialize(torch, exported):
+    """The program, its weights and constants as torch writes them in JSON; raises what torch raises about nodes that it cannot
+    write."""
     from torch._export.serde import serialize
 
     for module in exported.graph_module.modules():
@@ -57,7 +58,7 @@ def _serialize(torch, exported):
     exported._constants = {key: _meta(torch, value) for key, value in exported.constants.items()}
     exported._example_inputs = None
     try:
-        written = serialize.ExportedProgramSerializer(None, 2).serialize(exported)
+        written = serialize.ExportedProgramSerializer().serialize(exported)
     finally:
         exported._state_dict, exported._constants = kept
     text = json.dumps(

@@ -6,7 +6,7 @@ import logging
 import warnings
 
 from ..cpu import placement
-from . import hidden
+from . import archive, hidden
 
 
 # Errors of torch.export by which it says that sizes or branches depend on values.
@@ -20,8 +20,10 @@ BY_VALUES = (
 class Result:
     """What was exported: the program of torch.export, and the dimensions that stayed dynamic."""
 
-    def __init__(self, exported, symbols, reason):
+    def __init__(self, torch, exported, symbols, reason):
         self.exported = exported
+        # The same for an archive. It belongs to the attempt: torch 2.6 cannot write parts of a graph that take a free size.
+        self.written = archive.serialize(torch, exported)
         # By the name of a dimension: its size in the iteration.
         self.symbols = symbols
         # Why there are fewer than were tried: the first line of the error.
@@ -57,7 +59,7 @@ def _try_symbols(torch, program, leaves):
         shapes = _shapes(torch, leaves, symbols)
         try:
             exported = _training_export(torch)(program, values, dynamic_shapes=shapes, strict=False)
-            return Result(exported, symbols, reason), reason, None
+            return Result(torch, exported, symbols, reason), reason, None
         except Exception as error:
             reason = reason or first_line(error)
             failure = error
@@ -87,10 +89,10 @@ def _try_values(torch, program, leaves, reason):
                     dynamic_shapes=_shapes(torch, leaves, symbols),
                     strict=False,
                 )
+                result = Result(torch, exported, symbols, reason)
             except Exception as error:
                 reason = first_line(error)
                 continue
-            result = Result(exported, symbols, reason)
             result.by_values = True
             return result
     return None
@@ -231,7 +233,10 @@ def _shapes(torch, leaves, symbols):
 
 
 def first_line(error):
-    """The type and the first line of an error."""
+    """The type and the first line of an error; of one about a node, which is written with all of its inputs, the last: its
+    cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if lines and any("Original exception" in line for line in lines):
+        lines = lines[-1:]
     text = lines[0].partition(" For more information")[0] if lines else ""
     return f"{type(error).__name__}: {text}"

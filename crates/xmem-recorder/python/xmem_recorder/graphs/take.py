@@ -32,7 +32,7 @@ def take(watch, path, name):
     result = exporting.export(watch, made, inputs)
     losses = [{"outputs": len(group)} for group in groups]
     description = job.describe(watch, made, inputs, result, accumulation, losses)
-    archive.write(watch.torch, path, name, result.exported, description)
+    archive.write(path, name, result.written, description)
     description["operators"] = exporting.count_operators(watch.torch, result.exported)
     description["parameters"] = sum(parameter.numel() for parameter in made.parameters())
     return description
