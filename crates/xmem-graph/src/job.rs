@@ -22,7 +22,15 @@ struct JobFile {
     checkpointing: Vec<CheckpointEntry>,
     #[serde(default)]
     frozen: Vec<String>,
+    #[serde(default)]
+    beside: Vec<BesideEntry>,
     keeps: Option<KeepsEntry>,
+}
+
+#[derive(Deserialize)]
+struct BesideEntry {
+    dims: Vec<u32>,
+    dtype: String,
 }
 
 #[derive(Deserialize)]
@@ -132,6 +140,11 @@ impl Workload {
         let mut workload = Self { autocast, ..Self::default() };
         let paths = file.checkpointing.into_iter().filter_map(|c| c.module);
         workload.checkpoints = paths.collect();
+        let beside = file.beside.into_iter().filter_map(|tensor| {
+            let dims = tensor.dims.into_iter().map(i64::from).collect();
+            Some((dims, DType::named(&tensor.dtype)?))
+        });
+        workload.beside = beside.collect();
         if file.optimizer.is_empty() {
             return Ok(workload);
         }
@@ -166,7 +179,7 @@ impl Workload {
 /// An event; equal passes of an accumulation have one loss in the graph.
 fn event(entry: &EventEntry, losses: usize) -> Option<Event> {
     Some(match entry.event.as_str() {
-        "zero-grad" => Event::ZeroGrad,
+        "zero-grad" => Event::ZeroGrad(entry.optimizer),
         "forward" => Event::Forward,
         "backward" => Event::Backward(entry.loss.unwrap_or(0) % losses.max(1)),
         "clip-grad" => Event::ClipGradients,

@@ -31,6 +31,9 @@ pub struct Workload {
     pub batch: Option<i64>,
     /// Length of sequences, where the graph leaves it open.
     pub length: Option<i64>,
+    /// Tensors of models on the device that the graph does not call, such as a moving average of the weights: their sizes and
+    /// types.
+    pub beside: Vec<(Vec<i64>, DType)>,
     /// Modules whose saved tensors are computed again in backward (`torch.utils.checkpoint`), by the end of their
     /// path; `*` stands for one name.
     pub checkpoints: Vec<String>,
@@ -70,8 +73,8 @@ pub struct Keeps {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// `zero_grad()` of all optimizers.
-    ZeroGrad,
+    /// `zero_grad()` of an optimizer, or of all.
+    ZeroGrad(Option<usize>),
     /// Forward, as far as the next loss needs.
     Forward,
     /// Backward of a loss, after the forward that it needs, if that has not been.
@@ -105,6 +108,7 @@ impl Default for Workload {
             iterations: 3,
             batch: None,
             length: None,
+            beside: Vec::new(),
             checkpoints: Vec::new(),
         }
     }
@@ -117,7 +121,7 @@ impl Training {
         Self {
             optimizers: vec![(optimizer, Vec::new())],
             frozen: BTreeSet::new(),
-            order: vec![Event::ZeroGrad, Event::Forward, Event::Backward(0), Event::Step(0)],
+            order: vec![Event::ZeroGrad(None), Event::Forward, Event::Backward(0), Event::Step(0)],
             set_to_none: true,
             losses: vec![1],
             loss: None,
@@ -201,6 +205,8 @@ struct Job<'a> {
     deaths: Arc<Deaths>,
     /// Parameters, buffers and constants by their place among the inputs.
     model: BTreeMap<usize, Tensor>,
+    /// Tensors of other models on the device.
+    beside: Vec<Tensor>,
     optimizers: Vec<Running<'a>>,
 }
 
@@ -219,9 +225,11 @@ impl<'a> Job<'a> {
             settings,
             deaths: Arc::new(Deaths::of(&graph.body, keeps_results)),
             model: BTreeMap::new(),
+            beside: Vec::new(),
             optimizers: Vec::new(),
         };
         job.build_model()?;
+        job.build_beside();
         if let Some(training) = &workload.training {
             for (optimizer, names) in &training.optimizers {
                 let groups = job.groups(names);
@@ -276,6 +284,15 @@ impl<'a> Job<'a> {
             self.eager.mark("to_device", &self.model[&at]);
         }
         Ok(())
+    }
+
+    fn build_beside(&mut self) {
+        for (dims, dtype) in &self.workload.beside {
+            self.beside.push(self.eager.without_gradients(|| self.eager.empty_called(dims, *dtype)));
+        }
+        for tensor in &self.beside {
+            self.eager.mark("to_device", tensor);
+        }
     }
 
     fn groups(&self, names: &[Vec<String>]) -> Vec<Vec<Tensor>> {
@@ -436,8 +453,11 @@ impl<'a> Job<'a> {
         let mut pass = Pass::default();
         for (at, event) in training.order.iter().enumerate() {
             match *event {
-                Event::ZeroGrad => {
-                    self.optimizers.iter().for_each(|o| o.zero_grad(training.set_to_none));
+                Event::ZeroGrad(of) => {
+                    let cleared = self.optimizers.iter().enumerate();
+                    cleared
+                        .filter(|(at, _)| of.is_none_or(|of| of == *at))
+                        .for_each(|(_, optimizer)| optimizer.zero_grad(training.set_to_none));
                 }
                 Event::ClipGradients => self.clip(),
                 Event::Step(optimizer) => {

@@ -1,5 +1,7 @@
 """The description of a job beside its graph: what the loop does that the graph does not say."""
 
+import gc
+
 from .exporting import batch_of, dynamic_symbols, per_sample
 from .program import wanted_dtype
 
@@ -34,6 +36,7 @@ def describe(watch, program, inputs, result, accumulation, losses):
         "static_because": result.reason,
         "by_values": result.by_values,
         "keeps": watch.kept,
+        "beside": _beside(watch, program),
     }
 
 
@@ -99,6 +102,11 @@ def _order(watch):
     order = []
     for kind, details in watch.course.of_one_iteration():
         event = {"event": kind}
+        if "of" in details:
+            cleared = _cleared(watch, details["of"]())
+            if len(cleared) < len(numbers):
+                order.extend({**event, "optimizer": number} for number in cleared)
+                continue
         if "index" in details:
             event["loss"] = details["index"]
         if "optimizer" in details:
@@ -107,6 +115,34 @@ def _order(watch):
                 event["closure"] = True
         order.append(event)
     return order
+
+
+def _cleared(watch, owner):
+    """The numbers of the optimizers whose gradients a `zero_grad` of an optimizer or a module clears."""
+    optimizers = watch.course.living_optimizers()
+    if not isinstance(owner, watch.torch.nn.Module):
+        return [number for number, optimizer in enumerate(optimizers) if optimizer is owner]
+    cleared = {id(parameter) for parameter in owner.parameters()}
+    return [
+        number
+        for number, optimizer in enumerate(optimizers)
+        if any(id(parameter) in cleared for group in optimizer.param_groups for parameter in group["params"])
+    ]
+
+
+def _beside(watch, program):
+    """Parameters and buffers of modules that are not part of the program, such as a moving average of its weights."""
+    known = {id(value) for value in (*program.parameters(), *program.buffers())}
+    found = []
+    for module in gc.get_objects():
+        # Some objects warn when their `__class__` is looked at.
+        if not issubclass(type(module), watch.torch.nn.Module):
+            continue
+        for value in (*module.parameters(recurse=False), *module.buffers(recurse=False)):
+            if id(value) not in known and value.device.type != "meta":
+                known.add(id(value))
+                found.append({"dims": list(value.shape), "dtype": dtype(value.dtype)})
+    return found
 
 
 def _checkpoints(watch, program):

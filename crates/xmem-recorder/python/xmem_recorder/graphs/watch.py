@@ -184,7 +184,7 @@ def _watch_optimizers(torch, watch):
 
     def zero_grad(original):
         def wrapper(self, set_to_none=True):
-            watch.course.note(course.ZERO_GRAD, set_to_none=bool(set_to_none))
+            watch.course.note(course.ZERO_GRAD, set_to_none=bool(set_to_none), of=weakref.ref(self))
             watch.depth += 1
             try:
                 return original(self, set_to_none=set_to_none)
