@@ -8,6 +8,7 @@ pub(crate) mod autograd;
 pub(crate) mod checkpoint;
 pub(crate) mod journal;
 pub(crate) mod tensor;
+mod text;
 
 use crate::dtype::DType;
 use arguments::{Args, args};

@@ -288,7 +288,8 @@ impl<'a> Job<'a> {
 
     fn build_beside(&mut self) {
         for (dims, dtype) in &self.workload.beside {
-            self.beside.push(self.eager.without_gradients(|| self.eager.empty_called(dims, *dtype)));
+            self.beside
+                .push(self.eager.without_gradients(|| self.eager.empty_called(dims, *dtype)));
         }
         for tensor in &self.beside {
             self.eager.mark("to_device", tensor);

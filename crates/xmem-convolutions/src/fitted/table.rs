@@ -47,11 +47,11 @@ pub(super) struct Spread {
     pub(super) high: f64,
 }
 
-/// A node, in depth-first order: the left child comes right after its parent.
+/// A node, in depth-first order: the left child comes right after its parent. Its text is read where a walk passes.
 #[derive(Debug)]
 enum Node {
-    Split { feature: usize, limit: f64, right: usize },
-    Leaf(Choice),
+    Split { condition: &'static str, right: usize },
+    Leaf(&'static str),
 }
 
 /// One line of the table, read on first use.
@@ -77,8 +77,9 @@ pub(super) fn choose(key: Key, shape: &ConvShape, terms: &Terms) -> Choice {
     let mut at = 0;
     loop {
         match nodes[at] {
-            Node::Leaf(choice) => return choice,
-            Node::Split { feature, limit, right } => {
+            Node::Leaf(text) => return read_leaf(text).expect(READ_BY_A_TEST),
+            Node::Split { condition, right } => {
+                let (feature, limit) = read_condition(condition).expect(READ_BY_A_TEST);
                 at = if features[feature] <= limit { at + 1 } else { right };
             }
         }
@@ -124,30 +125,36 @@ fn header(line: &'static str) -> Option<Tree> {
     Some(Tree { arch, element, layout, pass, text: columns.next()?, nodes: OnceLock::new() })
 }
 
+const READ_BY_A_TEST: &str = "every tree of the built-in table is read by a test";
+
 /// Reads a tree from its depth-first list of nodes.
-fn read_tree(text: &str) -> Vec<Node> {
+fn read_tree(text: &'static str) -> Vec<Node> {
     let mut nodes = Vec::new();
-    read_node(&mut text.split_ascii_whitespace(), &mut nodes)
-        .expect("every tree of the built-in table is read by a test");
+    read_node(&mut text.split_ascii_whitespace(), &mut nodes).expect(READ_BY_A_TEST);
     nodes
 }
 
-fn read_node(tokens: &mut SplitAsciiWhitespace<'_>, nodes: &mut Vec<Node>) -> Option<()> {
+fn read_node(tokens: &mut SplitAsciiWhitespace<'static>, nodes: &mut Vec<Node>) -> Option<()> {
     let token = tokens.next()?;
-    let Some((feature, limit)) = token.split_once('<') else {
-        nodes.push(Node::Leaf(read_leaf(token)?));
+    if !token.contains('<') {
+        nodes.push(Node::Leaf(token));
         return Some(());
-    };
-    let feature = feature.parse().ok().filter(|&feature| feature < FEATURES)?;
-    let limit = limit.parse().ok()?;
+    }
     let at = nodes.len();
-    nodes.push(Node::Split { feature, limit, right: 0 });
+    nodes.push(Node::Split { condition: token, right: 0 });
     read_node(tokens, nodes)?;
     let right_child = nodes.len();
     if let Node::Split { right, .. } = &mut nodes[at] {
         *right = right_child;
     }
     read_node(tokens, nodes)
+}
+
+/// `feature<limit`.
+fn read_condition(token: &str) -> Option<(usize, f64)> {
+    let (feature, limit) = token.split_once('<')?;
+    let feature = feature.parse().ok().filter(|&feature| feature < FEATURES)?;
+    Some((feature, limit.parse().ok()?))
 }
 
 /// `recipe`, or `recipe~percent,low,high` with the quantiles in hundredths.
@@ -234,6 +241,12 @@ mod tests {
             assert!(read_node(&mut tokens, &mut nodes).is_some(), "{}", &tree.text[..20]);
             assert_eq!(tokens.next(), None, "{}", &tree.text[..20]);
             assert_eq!(nodes.len(), tree.text.split_ascii_whitespace().count());
+            for node in nodes {
+                match node {
+                    Node::Split { condition, .. } => assert!(read_condition(condition).is_some()),
+                    Node::Leaf(text) => assert!(read_leaf(text).is_some()),
+                }
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Arguments of operators as the profiler writes them (`Input Dims`, `Input type`, `Input Strides`,
 //! `Concrete Inputs`; torch/csrc/profiler/util.cpp, collection.cpp).
 
-use std::fmt::Write as _;
+use super::text;
 
 /// The arguments of one call.
 #[derive(Clone, Debug, Default)]
@@ -45,12 +45,45 @@ macro_rules! args {
 pub(crate) use args;
 
 impl Args {
-    pub(super) fn push(&mut self, dims: &str, kind: &str, strides: &str, concrete: &str) {
-        let comma = if self.dims.is_empty() { "" } else { ", " };
-        let _ = write!(self.dims, "{comma}{dims}");
-        let _ = write!(self.types, "{comma}\"{kind}\"");
-        let _ = write!(self.strides, "{comma}{strides}");
-        let _ = write!(self.concrete, "{comma}\"{concrete}\"");
+    /// Begins an argument of a type, whose sizes, strides and value follow.
+    fn begin(&mut self, kind: &str) {
+        if !self.dims.is_empty() {
+            for column in [&mut self.dims, &mut self.types, &mut self.strides, &mut self.concrete] {
+                column.push_str(", ");
+            }
+        }
+        self.types.push('"');
+        self.types.push_str(kind);
+        self.types.push('"');
+    }
+
+    /// An argument that is no tensor.
+    fn push(&mut self, kind: &str, write: impl FnOnce(&mut String)) {
+        self.begin(kind);
+        self.dims.push_str("[]");
+        self.strides.push_str("[]");
+        self.concrete.push('"');
+        write(&mut self.concrete);
+        self.concrete.push('"');
+    }
+
+    /// A tensor.
+    pub(super) fn push_tensor(&mut self, kind: &str, dims: &[i64], strides: &[i64]) {
+        self.begin(kind);
+        text::integers(&mut self.dims, dims);
+        text::integers(&mut self.strides, strides);
+        self.concrete.push_str("\"\"");
+    }
+
+    /// A list of tensors, each with its sizes and strides.
+    pub(super) fn push_tensors<'a>(
+        &mut self,
+        tensors: impl Iterator<Item = (&'a [i64], &'a [i64])> + Clone,
+    ) {
+        self.begin("TensorList");
+        text::list(&mut self.dims, tensors.clone(), |text, (dims, _)| text::integers(text, dims));
+        text::list(&mut self.strides, tensors, |text, (_, strides)| text::integers(text, strides));
+        self.concrete.push_str("\"\"");
     }
 
     /// Members of the event's `args`, each with a comma behind it.
@@ -58,45 +91,41 @@ impl Args {
         if self.dims.is_empty() {
             return;
         }
-        let _ = write!(
-            text,
-            r#""Input Dims": [{}], "Input type": [{}], "Input Strides": [{}], "Concrete Inputs": [{}], "#,
-            self.dims, self.types, self.strides, self.concrete
-        );
+        let columns = [
+            ("\"Input Dims\": [", &self.dims),
+            ("\"Input type\": [", &self.types),
+            ("\"Input Strides\": [", &self.strides),
+            ("\"Concrete Inputs\": [", &self.concrete),
+        ];
+        for (name, column) in columns {
+            text.push_str(name);
+            text.push_str(column);
+            text.push_str("], ");
+        }
     }
-}
-
-/// A list as the profiler writes it.
-pub(super) fn list(values: &[i64]) -> String {
-    let mut text = String::from("[");
-    for (at, value) in values.iter().enumerate() {
-        let _ = write!(text, "{}{value}", if at == 0 { "" } else { ", " });
-    }
-    text.push(']');
-    text
 }
 
 impl Argument for Absent {
     fn write(&self, args: &mut Args) {
-        args.push("[]", "", "[]", "");
+        args.push("", |_| ());
     }
 }
 
 impl Argument for bool {
     fn write(&self, args: &mut Args) {
-        args.push("[]", "Scalar", "[]", if *self { "True" } else { "False" });
+        args.push("Scalar", |text| text.push_str(text::boolean(*self)));
     }
 }
 
 impl Argument for i64 {
     fn write(&self, args: &mut Args) {
-        args.push("[]", "Scalar", "[]", &self.to_string());
+        args.push("Scalar", |text| text::integer(text, *self));
     }
 }
 
 impl Argument for f64 {
     fn write(&self, args: &mut Args) {
-        args.push("[]", "Scalar", "[]", &float(*self));
+        args.push("Scalar", |text| text.push_str(&float(*self)));
     }
 }
 
@@ -128,13 +157,13 @@ impl Argument for Wrapped {
             Number::Float(_) => "double",
             Number::Bool(_) => "bool",
         };
-        args.push("[]", kind, "[]", "");
+        args.push(kind, |_| ());
     }
 }
 
 impl Argument for [i64] {
     fn write(&self, args: &mut Args) {
-        args.push("[]", "ScalarList", "[]", &list(self));
+        args.push("ScalarList", |text| text::integers(text, self));
     }
 }
 
@@ -152,8 +181,9 @@ impl<const N: usize> Argument for [i64; N] {
 
 impl<const N: usize> Argument for [bool; N] {
     fn write(&self, args: &mut Args) {
-        let words: Vec<&str> = self.iter().map(|b| if *b { "True" } else { "False" }).collect();
-        args.push("[]", "ScalarList", "[]", &format!("[{}]", words.join(", ")));
+        args.push("ScalarList", |text| {
+            text::list(text, self.iter(), |text, flag| text.push_str(text::boolean(*flag)));
+        });
     }
 }
 

@@ -2,8 +2,8 @@
 //! frees (torch/csrc/autograd/profiler_kineto.cpp).
 
 use super::arguments::Args;
+use super::text::integer;
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 /// Nanoseconds between two things that happen.
 const TICK: u64 = 1000;
@@ -161,29 +161,36 @@ impl Event {
                 text.push_str(r#", "dur": "#);
                 micros(end - start, text);
                 text.push_str(r#", "args": {"#);
-                match sequence {
-                    None => {}
-                    Some(Sequence::Forward(number)) => {
-                        let _ =
-                            write!(text, r#""Sequence number": {number}, "Fwd thread id": 0, "#);
-                    }
-                    Some(Sequence::Backward(number)) => {
-                        let _ =
-                            write!(text, r#""Sequence number": {number}, "Fwd thread id": 1, "#);
-                    }
+                if let Some(sequence) = sequence {
+                    let (number, thread) = match sequence {
+                        Sequence::Forward(number) => (*number, 0_u8),
+                        Sequence::Backward(number) => (*number, 1),
+                    };
+                    text.push_str(r#""Sequence number": "#);
+                    integer(text, number);
+                    text.push_str(r#", "Fwd thread id": "#);
+                    integer(text, thread);
+                    text.push_str(", ");
                 }
                 args.write(text);
-                let _ = write!(text, r#""Ev Idx": {row}}}}}"#);
+                text.push_str(r#""Ev Idx": "#);
+                integer(text, row);
+                text.push_str("}}");
             }
             Self::Memory { address, bytes, allocated, time } => {
                 text.push_str(
                     r#"{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": "#,
                 );
                 micros(*time, text);
-                let _ = write!(
-                    text,
-                    r#", "args": {{"Total Allocated": {allocated}, "Bytes": {bytes}, "Device Id": -1, "Device Type": 0, "Addr": {address}, "Ev Idx": {row}}}}}"#
-                );
+                text.push_str(r#", "args": {"Total Allocated": "#);
+                integer(text, *allocated);
+                text.push_str(r#", "Bytes": "#);
+                integer(text, *bytes);
+                text.push_str(r#", "Device Id": -1, "Device Type": 0, "Addr": "#);
+                integer(text, *address);
+                text.push_str(r#", "Ev Idx": "#);
+                integer(text, row);
+                text.push_str("}}");
             }
         }
     }
@@ -191,7 +198,14 @@ impl Event {
 
 /// Kineto writes microseconds with three decimals.
 fn micros(nanos: u64, text: &mut String) {
-    let _ = write!(text, "{}.{:03}", nanos / 1000, nanos % 1000);
+    integer(text, nanos / 1000);
+    let decimals = nanos % 1000;
+    text.push_str(match decimals {
+        0..10 => ".00",
+        10..100 => ".0",
+        _ => ".",
+    });
+    integer(text, decimals);
 }
 
 fn escape(name: &str, text: &mut String) {

@@ -4,7 +4,7 @@
 mod checkpoint;
 mod node;
 
-use super::arguments::{Args, Argument, list};
+use super::arguments::{Args, Argument};
 use super::journal::Journal;
 use crate::dtype::DType;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -288,20 +288,13 @@ fn closed(dims: &[i64], strides: &[i64]) -> Vec<i64> {
 
 impl Argument for Tensor {
     fn write(&self, args: &mut Args) {
-        args.push(&list(self.dims()), self.dtype().profiler_name(), &list(self.strides()), "");
+        args.push_tensor(self.dtype().profiler_name(), self.dims(), self.strides());
     }
 }
 
 impl Argument for [Tensor] {
     fn write(&self, args: &mut Args) {
-        let dims: Vec<String> = self.iter().map(|t| list(t.dims())).collect();
-        let strides: Vec<String> = self.iter().map(|t| list(t.strides())).collect();
-        args.push(
-            &format!("[{}]", dims.join(", ")),
-            "TensorList",
-            &format!("[{}]", strides.join(", ")),
-            "",
-        );
+        args.push_tensors(self.iter().map(|tensor| (tensor.dims(), tensor.strides())));
     }
 }
 
