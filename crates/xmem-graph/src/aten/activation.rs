@@ -87,10 +87,7 @@ impl Eager {
         (which, name): (&'static Activation, &'static str),
         x: &Tensor,
     ) -> Tensor {
-        let from_result = matches!(
-            which.name,
-            "aten::leaky_relu" | "aten::elu" | "aten::hardtanh" | "aten::relu6"
-        );
+        let from_result = matches!(which.name, "aten::leaky_relu" | "aten::elu");
         let copies = which.keeps == Keeps::Input && !from_result && self.records(&[x]);
         let original = self.primitive(name, args![x], || {
             copies.then(|| self.call("aten::clone", args![x], || self.like(x)))

@@ -203,6 +203,12 @@ struct BreakdownDto {
     total_bytes: u64,
     /// DNNMem's baseline: input, weights and the forward outputs that backward needs of the iteration.
     shape_inference_bytes: u64,
+    /// The same with all outputs of forward operators.
+    shape_inference_all_outputs_bytes: u64,
+    /// DNNMem's estimate, with the allocator of the job and the context.
+    dnnmem_bytes: Option<u64>,
+    /// The same with TensorFlow's BFC (growth).
+    dnnmem_bfc_bytes: Option<u64>,
 }
 
 /// A category.
@@ -359,7 +365,10 @@ impl<'a> PlanDocument<'a> {
             breakdown: blocks.breakdown.as_ref().map(|breakdown| BreakdownDto {
                 categories: breakdown.shares.iter().map(CategoryDto::from).collect(),
                 total_bytes: breakdown.total().get(),
-                shape_inference_bytes: breakdown.shape_inference.get(),
+                shape_inference_bytes: breakdown.shape_inference.saved_outputs.get(),
+                shape_inference_all_outputs_bytes: breakdown.shape_inference.all_outputs.get(),
+                dnnmem_bytes: answer.dnnmem.map(|estimate| estimate.with_job_allocator.get()),
+                dnnmem_bfc_bytes: answer.dnnmem.map(|estimate| estimate.with_bfc.get()),
             }),
             fragmentation: fragmentation(answer),
             block_list: (detail == PlanDetail::Offsets).then(|| block_list(blocks)),

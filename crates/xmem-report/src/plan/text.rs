@@ -292,8 +292,18 @@ fn breakdown(answer: &PlanAnswer, style: &Style) -> String {
         table.row([name, share.bytes.to_string(), note.to_owned()]);
     }
     table.row(["all".to_owned(), breakdown.total().to_string(), String::new()]);
-    let inferred = breakdown.shape_inference.to_string();
-    table.row(["shape inference".to_owned(), inferred, "the baseline of DNNMem".to_owned()]);
+    let mut of_dnnmem = |name: &str, bytes: Bytes, note: &str| {
+        table.row([name.to_owned(), bytes.to_string(), note.to_owned()]);
+    };
+    if let Some(estimate) = &answer.dnnmem {
+        let note = "its estimate: one pass without optimizer state, the job's allocator";
+        of_dnnmem("DNNMem", estimate.with_job_allocator, note);
+        of_dnnmem("", estimate.with_bfc, "the same with TensorFlow's BFC (growth)");
+    }
+    let inferred = breakdown.shape_inference;
+    let note = "its baseline: weights, input, outputs that backward needs";
+    of_dnnmem("shape inference", inferred.saved_outputs, note);
+    of_dnnmem("", inferred.all_outputs, "the same with all outputs of forward");
     let heading = style.paint(Ink::Heading, "The job at its peak, by DNNMem's categories");
     format!("{heading}\n{}", table.render(style))
 }

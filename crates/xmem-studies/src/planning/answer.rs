@@ -2,13 +2,14 @@
 
 use super::allocators::AllocatorRun;
 use super::blocks::PlanBlocks;
+use super::dnnmem::{DnnMemEstimate, DnnMemPolicies};
 use super::fragmentation::FragmentationSeries;
 use super::interruption::{InterruptedRun, Interruption};
 use xmem_planner::{Limits, Planned, Planner, Refused};
 use xmem_types::Bytes;
 
 /// The planners to be run, and how long each may search.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct PlanSettings {
     /// The planners, in the order of the answer.
     pub planners: Vec<Planner>,
@@ -16,6 +17,8 @@ pub struct PlanSettings {
     pub limits: Limits,
     /// The requests that are left out of the plans.
     pub interruptions: Vec<Interruption>,
+    /// When the tensors of DNNMem's estimate are allocated and released.
+    pub dnnmem: DnnMemPolicies,
 }
 
 /// Plans of the blocks, and what allocators do with them.
@@ -34,6 +37,8 @@ pub struct PlanAnswer {
     pub expandable: Option<AllocatorRun>,
     /// TensorFlow's allocator with `allow_growth`, on the same blocks alone.
     pub tensorflow: AllocatorRun,
+    /// What DNNMem would say of a recorded job.
+    pub dnnmem: Option<DnnMemEstimate>,
     /// The fragmentation of the best plan, if there is one.
     pub fragmentation: Option<FragmentationSeries>,
 }
@@ -71,7 +76,19 @@ impl PlanSettings {
         let expandable = AllocatorRun::of_expandable_segments(&blocks);
         let fragmentation =
             best(&planners).map(|best| FragmentationSeries::of_plan(&blocks, &best.plan));
-        PlanAnswer { blocks, interrupted, planners, pytorch, expandable, tensorflow, fragmentation }
+        let dnnmem = blocks.breakdown.as_ref().map(|breakdown| {
+            self.dnnmem.estimate(&breakdown.tensors, &blocks.allocator(), breakdown.context)
+        });
+        PlanAnswer {
+            blocks,
+            interrupted,
+            planners,
+            pytorch,
+            expandable,
+            tensorflow,
+            dnnmem,
+            fragmentation,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Gao et al., "Estimating GPU Memory Consumption of Deep Learning Models", ESEC/FSE 2020, sections 4.2 to 4.5 and 5.
 
+use super::dnnmem::DnnMemTensor;
 use super::iteration::{Life, largest_load};
 use std::ops::Range;
 use xmem_analyzer::{Phase, Role};
@@ -22,9 +23,21 @@ pub struct JobPeaks {
 pub struct Breakdown {
     /// The categories that have bytes.
     pub shares: Vec<BreakdownShare>,
-    /// DNNMem's baseline "shape inference": input, weights and the forward outputs that backward needs of one
-    /// iteration, without gradients, workspaces, rounding and context.
-    pub shape_inference: Bytes,
+    /// DNNMem's baseline "shape inference", without gradients, workspaces, rounding and context.
+    pub shape_inference: ShapeInference,
+    /// What DNNMem's estimate is made of: the tensors of an iteration.
+    pub(super) tensors: Vec<DnnMemTensor>,
+    /// What others than the allocator take.
+    pub(super) context: Bytes,
+}
+
+/// Input, weights and forward outputs of one iteration. The paper does not say which of the outputs count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShapeInference {
+    /// With the outputs that backward needs.
+    pub saved_outputs: Bytes,
+    /// With all outputs of forward operators.
+    pub all_outputs: Bytes,
 }
 
 /// The bytes of a category.
@@ -101,6 +114,12 @@ impl DnnMemCategory {
         }
     }
 
+    /// Returns whether it consists of tensors of an iteration that DNNMem knows.
+    #[must_use]
+    pub(super) const fn is_of_tensors(self) -> bool {
+        self.is_of_dnnmem() && !matches!(self, Self::Rounding | Self::Reservation | Self::Context)
+    }
+
     /// Returns whether DNNMem has the category.
     #[must_use]
     pub const fn is_of_dnnmem(self) -> bool {
@@ -152,7 +171,9 @@ impl Breakdown {
         let shares = DnnMemCategory::ALL.into_iter().map(share);
         Self {
             shares: shares.filter(|share| share.bytes.get() > 0).collect(),
-            shape_inference: shape_inference(prediction, lives, window, category),
+            shape_inference: ShapeInference::of(prediction, lives, window, category),
+            tensors: DnnMemTensor::of_window(lives, window, category),
+            context: prediction.device().taken,
         }
     }
 
@@ -163,21 +184,26 @@ impl Breakdown {
     }
 }
 
-/// Weights and input that are live in the window, and what the forward pass makes in it for backward. What is gone before
-/// is left out: recordings of a GPU do not tell it from workspaces.
-fn shape_inference(
-    prediction: &Prediction<'_>,
-    lives: &[Life],
-    window: &Range<usize>,
-    category: impl Fn(&Life) -> DnnMemCategory,
-) -> Bytes {
-    let counts = |life: &&Life| match category(life) {
-        DnnMemCategory::Weights => life.is_live_after(window.end.saturating_sub(1)),
-        DnnMemCategory::Input => window.contains(&life.born),
-        DnnMemCategory::ForwardOutput => {
-            window.contains(&life.born) && phase(prediction, life) == Phase::Forward
-        }
-        _ => false,
-    };
-    lives.iter().filter(counts).map(|life| life.requested).sum()
+impl ShapeInference {
+    /// Weights and input that are live in the window, and what the forward pass makes in it.
+    fn of(
+        prediction: &Prediction<'_>,
+        lives: &[Life],
+        window: &Range<usize>,
+        category: impl Fn(&Life) -> DnnMemCategory,
+    ) -> Self {
+        let is_of_forward =
+            |life: &Life| window.contains(&life.born) && phase(prediction, life) == Phase::Forward;
+        let sum = |with_temporaries: bool| {
+            let counts = |life: &&Life| match category(life) {
+                DnnMemCategory::Weights => life.is_live_after(window.end.saturating_sub(1)),
+                DnnMemCategory::Input => window.contains(&life.born),
+                DnnMemCategory::ForwardOutput => is_of_forward(life),
+                DnnMemCategory::Temporary => with_temporaries && is_of_forward(life),
+                _ => false,
+            };
+            lives.iter().filter(counts).map(|life| life.requested).sum()
+        };
+        Self { saved_outputs: sum(false), all_outputs: sum(true) }
+    }
 }

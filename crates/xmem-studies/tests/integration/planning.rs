@@ -53,11 +53,7 @@ fn named(name: &str) -> Planner {
 
 /// What a plan saves of what the pool of the allocator reserves, from 0 to 1.
 fn saving(name: &str) -> f64 {
-    let settings = PlanSettings {
-        planners: vec![Planner::BestFit],
-        limits: Limits::default(),
-        interruptions: Vec::new(),
-    };
+    let settings = PlanSettings { planners: vec![Planner::BestFit], ..PlanSettings::default() };
     let answer = settings.compare(blocks(name, PlanScope::Iteration));
     let planned = answer.best().expect("a plan").plan.peak();
     1.0 - planned.get() as f64 / answer.pytorch.reserved.get() as f64
@@ -68,8 +64,7 @@ fn without_reuse_more_than_the_pool_and_the_pool_more_than_a_plan() {
     for name in TRAINED {
         let settings = PlanSettings {
             planners: vec![Planner::Bump, Planner::BestFit],
-            limits: Limits::default(),
-            interruptions: Vec::new(),
+            ..PlanSettings::default()
         };
         let answer = settings.compare(blocks(name, PlanScope::Iteration));
         let peak = |at: usize| answer.planners[at].result.as_ref().expect(name).plan.peak();
@@ -199,12 +194,17 @@ fn recorded_jobs_follow_their_plans() {
 #[test]
 fn shape_inference_is_below_the_complete_estimate() {
     for name in TRAINED {
-        let breakdown = blocks(name, PlanScope::Iteration).breakdown.expect("of a recording");
-        let total = breakdown.total();
-        assert!(breakdown.shape_inference < total, "{name}: {breakdown:?}");
+        let settings = PlanSettings { planners: vec![Planner::Bump], ..PlanSettings::default() };
+        let answer = settings.compare(blocks(name, PlanScope::Iteration));
+        let breakdown = answer.blocks.breakdown.as_ref().expect("of a recording");
+        let inferred = breakdown.shape_inference;
         let weights =
             breakdown.shares.iter().find(|share| share.category == DnnMemCategory::Weights);
-        assert!(breakdown.shape_inference > weights.expect("a model").bytes, "{name}");
+        assert!(inferred.saved_outputs > weights.expect("a model").bytes, "{name}");
+        assert!(inferred.saved_outputs <= inferred.all_outputs, "{name}");
+        let estimate = answer.dnnmem.expect("of a recording");
+        assert!(inferred.saved_outputs < estimate.with_job_allocator, "{name}: {estimate:?}");
+        assert!(estimate.with_job_allocator <= breakdown.total(), "{name}: {estimate:?}");
     }
 }
 

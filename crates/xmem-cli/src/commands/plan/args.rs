@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use std::time::Duration;
 use xmem_studies::planner::Planner;
-use xmem_studies::planning::{Interruption, PlanScope};
+use xmem_studies::planning::{DnnMemPolicies, Interruption, PlanScope};
 
 /// The options that `-h` shows.
 pub(crate) const SHORT_HELP: &[&str] =
@@ -62,6 +62,10 @@ pub(crate) struct PlanningArgs {
     /// stands for any characters
     #[arg(long, value_name = "PART,...", value_delimiter = ',')]
     pub(crate) interrupt: Vec<Interruption>,
+    /// When the tensors of a category of DNNMem's estimate are allocated and released; weights=start:exit and demand:death
+    /// for all others unless given, for example weight_gradients=start:exit
+    #[arg(long, value_name = "CATEGORY=start|demand[:exit|death],...", value_delimiter = ',')]
+    pub(crate) dnnmem: Vec<DnnMemPolicies>,
     /// Time that each planner may search, for example 5s or 2m
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub(crate) time: Duration,

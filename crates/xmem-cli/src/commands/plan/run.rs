@@ -16,7 +16,7 @@ use std::path::Path;
 use xmem_report::json::{self, PlanDetail, PlanDocument};
 use xmem_report::{csv, text};
 use xmem_studies::planner::{Limits, Planner};
-use xmem_studies::planning::{Interruption, PlanBlocks, PlanSettings, PlanSource};
+use xmem_studies::planning::{DnnMemPolicies, Interruption, PlanBlocks, PlanSettings, PlanSource};
 
 /// Runs the command.
 pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
@@ -113,5 +113,10 @@ fn settings(args: &PlanArgs) -> PlanSettings {
     let planning = &args.planning;
     let planners = Selection::each(&planning.planner, Planner::ALL);
     let limits = Limits { time: planning.time, nodes: planning.nodes, seed: planning.seed };
-    PlanSettings { planners, limits, interruptions: planning.interrupt.clone() }
+    PlanSettings {
+        planners,
+        limits,
+        interruptions: planning.interrupt.clone(),
+        dnnmem: DnnMemPolicies::default().with(planning.dnnmem.iter().cloned()),
+    }
 }

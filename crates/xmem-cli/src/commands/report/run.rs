@@ -197,7 +197,7 @@ fn plan(prediction: &Prediction<'_>, name: &str) -> Result<PlanAnswer, CliError>
     let blocks = blocks.ok().filter(|blocks| !blocks.list.is_empty()).ok_or_else(nothing)?;
     let limits = Limits { time: PLANNING_TIME, ..Limits::default() };
     let settings =
-        PlanSettings { planners: vec![Planner::Auto], limits, interruptions: Vec::new() };
+        PlanSettings { planners: vec![Planner::Auto], limits, ..PlanSettings::default() };
     Ok(settings.compare(blocks))
 }
 
