@@ -1,5 +1,6 @@
 //! Arguments of `xmem estimate`.
 
+use super::batches::{BatchArg, batch};
 use crate::choice::{choice, choices};
 use crate::device::DeviceArgs;
 use crate::estimate::EstimateArgs;
@@ -32,6 +33,7 @@ pub(crate) const SHORT_HELP: &[&str] = &[
         xmem export -o model.pt2 -- python train.py                  write the graph of a script\n  \
         xmem estimate model.pt2 --device a100-40g                    the script's own settings\n  \
         xmem estimate model.pt2 -d a100-40g --batch 8,16,32,64       other batch sizes\n  \
+        xmem estimate model.pt2 -d a100-40g --batch 1..512           the largest batch that fits\n  \
         xmem estimate resnet.pt2 --training --optimizer sgd:momentum --loss cross-entropy -d t4-16g\n  \
         xmem estimate model.pt2 --inference --dtype bfloat16 -d l4-24g\n\n\
         Exit code: 0 fits, 1 does not fit, 2 usage error, 3 unreadable or not a graph, 4 verdict withheld. With\n\
@@ -67,9 +69,10 @@ pub(crate) struct JobArgs {
     /// Loss of the model's first result, where the graph does not end in one
     #[arg(long, value_name = "LOSS", value_parser = choice::<LossChoice>())]
     pub(crate) loss: Option<LossChoice>,
-    /// Batch sizes, each with an answer of its own, where the graph leaves the size open
-    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = count::<NonZeroU32>)]
-    pub(crate) batch: Vec<NonZeroU32>,
+    /// Batch sizes, each with an answer of its own, where the graph leaves the size open; of a range such as 1..512 the
+    /// largest size that fits
+    #[arg(long, value_name = "N,...|LOW..HIGH", value_delimiter = ',', value_parser = batch)]
+    pub(crate) batch: Vec<BatchArg>,
     /// Length of sequences, where the graph leaves it open
     #[arg(long, value_name = "N", value_parser = count::<NonZeroU32>)]
     pub(crate) length: Option<NonZeroU32>,
@@ -144,6 +147,9 @@ pub(crate) struct GraphAnswerArgs {
     /// Write what the job does as a profiler's trace, which every other command reads
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) trace: Option<PathBuf>,
+    /// Write the memory with any batch size of --batch LOW..HIGH for `xmem check --at batch=N` and job gates (JSON)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) law: Option<PathBuf>,
     /// Exit with 0 whatever the verdict is; errors still exit with their own code
     #[arg(long)]
     pub(crate) exit_zero: bool,

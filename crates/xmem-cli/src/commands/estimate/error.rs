@@ -6,6 +6,7 @@ use miette::Diagnostic;
 use thiserror::Error;
 use xmem_estimate::GraphJobError;
 use xmem_graph::GraphError;
+use xmem_studies::law::LawError;
 
 failures! {
     /// A graph that cannot be estimated.
@@ -23,6 +24,14 @@ failures! {
         #[error("--trace writes one trace, and there are {count} batch sizes")]
         #[diagnostic(help("give one size to --batch"))]
         TraceOfSeveral { count: usize } => Usage,
+        #[error("a range of batch sizes is given alone")]
+        #[diagnostic(help("give either --batch LOW..HIGH or --batch N,N,..."))]
+        RangeInList => Usage,
+        #[error("--law needs a range of batch sizes")]
+        #[diagnostic(help("add --batch 1..512, for example"))]
+        LawWithoutRange => Usage,
+        #[error("--law has no memory as a function of the batch size: {reason}")]
+        NoLaw { reason: LawError } => Unreadable,
     }
 }
 

@@ -1,36 +1,49 @@
 //! Runs `xmem estimate`.
 
 use super::args::{EstimateGraphArgs, GraphFormat};
+use super::batches::{BatchRange, Batches};
 use super::error::{self, EstimateGraphFailure};
+use super::{law, page};
 use crate::commands::Outcome;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::global::{Global, Verbosity};
 use crate::input::{self, Kind};
 use crate::overwrite::{self, Output};
-use crate::{device, output, style};
+use crate::terminal::{note, shown};
+use crate::{device, output};
 use rayon::prelude::*;
 use std::num::NonZeroU32;
 use xmem::predict::CapacitySearch;
 use xmem::{Answer, Estimate};
 use xmem_estimate::GraphJob;
+use xmem_graph::ActedRun;
 use xmem_graph::pt2::Archive;
-use xmem_report::json::{self, Document, Rules};
-use xmem_report::lines::LineFormat;
-use xmem_report::text;
 
 /// Runs the command.
 pub(crate) fn run(args: &EstimateGraphArgs, global: &Global) -> Outcome {
     let outputs = Output::given([
         ("--output", args.answer.output.as_deref()),
         ("--trace", args.answer.trace.as_deref()),
+        ("--law", args.answer.law.as_deref()),
     ]);
     overwrite::refuse(
         &outputs,
         [args.graph.as_path()].into_iter().chain(args.device.device_file.as_deref()),
     )?;
-    if args.answer.trace.is_some() && args.job.batch.len() > 1 {
-        return Err(EstimateGraphFailure::TraceOfSeveral { count: args.job.batch.len() }.into());
+    let batches = Batches::of(&args.job.batch)?;
+    match &batches {
+        Batches::Range(range) if args.answer.trace.is_some() => {
+            return Err(
+                EstimateGraphFailure::TraceOfSeveral { count: range.doublings().len() }.into()
+            );
+        }
+        Batches::Listed(sizes) if args.answer.trace.is_some() && sizes.len() > 1 => {
+            return Err(EstimateGraphFailure::TraceOfSeveral { count: sizes.len() }.into());
+        }
+        Batches::Range(_) => {}
+        _ if args.answer.law.is_some() => return Err(EstimateGraphFailure::LawWithoutRange.into()),
+        _ => {}
     }
     let name = input::name(&args.graph);
     let mut builder = args.estimate.builder(device::choose(&args.device)?)?;
@@ -40,18 +53,18 @@ pub(crate) fn run(args: &EstimateGraphArgs, global: &Global) -> Outcome {
     let estimate = builder.build();
     estimate.check()?;
     let archive = read(args, &name)?;
-    let batches: Vec<Option<NonZeroU32>> = match args.job.batch.as_slice() {
-        [] => vec![None],
-        sizes => sizes.iter().copied().map(Some).collect(),
+    let question = Question { archive: &archive, args, estimate: &estimate, name: &name };
+    let answers = match batches {
+        Batches::Exported => Ok(vec![question.answer(None)?]),
+        Batches::Listed(sizes) => {
+            sizes.into_par_iter().map(|size| question.answer(Some(size))).collect()
+        }
+        Batches::Range(range) => return question.range(range, global),
     };
-    let answers: Result<Vec<Answered>, CliError> = batches
-        .into_par_iter()
-        .map(|batch| answer(&archive, (args, batch), &estimate, &name))
-        .collect();
-    let answers = answers?;
-    output::write(page(&answers, args, global).as_bytes(), args.answer.output.as_deref())?;
+    let answers: Vec<Answered> = answers?;
+    question.print(&page::page(&answers, args, global))?;
     let exit = answers.iter().map(|a| Exit::from(a.answer.verdict)).max().unwrap_or(Exit::Fits);
-    Ok(if args.answer.exit_zero { exit.zero_for_verdicts() } else { exit })
+    Ok(question.exit(exit))
 }
 
 fn read(args: &EstimateGraphArgs, name: &str) -> Result<Archive, CliError> {
@@ -61,80 +74,77 @@ fn read(args: &EstimateGraphArgs, name: &str) -> Result<Archive, CliError> {
 }
 
 /// The answer for one batch size.
-struct Answered {
-    name: String,
-    batch: Option<NonZeroU32>,
-    answer: Answer,
+pub(super) struct Answered {
+    pub(super) name: String,
+    pub(super) batch: Option<NonZeroU32>,
+    pub(super) answer: Answer,
 }
 
-fn answer(
-    archive: &Archive,
-    (args, batch): (&EstimateGraphArgs, Option<NonZeroU32>),
-    estimate: &Estimate,
-    name: &str,
-) -> Result<Answered, CliError> {
-    let failed = |error| error::failure(name, error);
-    let workload = args.job.settings(batch).workload(archive).map_err(failed)?;
-    let job = GraphJob { graph: &archive.graph, workload: &workload, name };
-    let run = job.act().map_err(failed)?;
-    if let Some(file) = &args.answer.trace {
-        output::write(run.trace.as_bytes(), Some(file))?;
+/// A graph, and what is asked about it.
+pub(super) struct Question<'a> {
+    pub(super) archive: &'a Archive,
+    pub(super) args: &'a EstimateGraphArgs,
+    pub(super) estimate: &'a Estimate,
+    pub(super) name: &'a str,
+}
+
+impl Question<'_> {
+    fn answer(&self, batch: Option<NonZeroU32>) -> Result<Answered, CliError> {
+        self.acted(batch, |job, run| {
+            if let Some(file) = &self.args.answer.trace {
+                output::write(run.trace.as_bytes(), Some(file))?;
+            }
+            let answer = job.answer(&run, self.estimate);
+            let answer = answer.map_err(|error| error::failure(self.name, error))?;
+            Ok(Answered { name: job.answer_name(), batch, answer })
+        })
     }
-    let answer = job.answer(&run, estimate).map_err(failed)?;
-    Ok(Answered { name: job.answer_name(), batch, answer })
-}
 
-fn page(answers: &[Answered], args: &EstimateGraphArgs, global: &Global) -> String {
-    let style = style::of_output(args.answer.output.as_deref());
-    match (args.answer.format, answers) {
-        (GraphFormat::Text, [one]) if global.verbosity() == Verbosity::Quiet => {
-            text::brief(&one.name, &one.answer, &style)
-        }
-        (GraphFormat::Text, [one]) => {
-            let extent = text::Extent {
-                full: args.answer.full,
-                notes: args.answer.notes,
-                rows: 10,
-                next: Vec::new(),
+    /// Acts the graph with a batch size, and gives it to `then`.
+    pub(super) fn acted<T>(
+        &self,
+        batch: Option<NonZeroU32>,
+        then: impl FnOnce(&GraphJob<'_>, ActedRun) -> Result<T, CliError>,
+    ) -> Result<T, CliError> {
+        let failed = |error| error::failure(self.name, error);
+        let settings = self.args.job.settings(batch);
+        let workload = settings.workload(self.archive).map_err(failed)?;
+        let job = GraphJob { graph: &self.archive.graph, workload: &workload, name: self.name };
+        let run = job.act().map_err(failed)?;
+        then(&job, run)
+    }
+
+    /// Looks for the largest batch size that fits, and writes the law.
+    fn range(&self, range: BatchRange, global: &Global) -> Outcome {
+        let (answers, largest) = range.search(|size| self.answer(Some(size)))?;
+        let mut text = page::page(&answers, self.args, global);
+        if self.args.answer.format == GraphFormat::Text {
+            if global.verbosity() == Verbosity::Quiet {
+                text.clear();
+            }
+            text += &match largest {
+                Some(size) => format!("largest batch that fits: {size}\n"),
+                None => format!("no batch from {} to {} fits\n", range.low, range.high),
             };
-            text::answer(&one.name, &one.answer, &extent, &style)
         }
-        (GraphFormat::Text, several) => table(several),
-        (GraphFormat::Json, [one]) => json::pretty(&document(one)),
-        (GraphFormat::Json, several) => {
-            let documents: Vec<Document<'_>> = several.iter().map(document).collect();
-            json::pretty(&documents)
+        self.print(&text)?;
+        if let Some(file) = &self.args.answer.law {
+            let last = law::write(self, range, file)?;
+            let ask = format!("xmem check {} --at batch={last}", shown(file));
+            note(
+                &format!("{} says what each batch size needs: {ask}", shown(file)),
+                global.verbosity(),
+            );
         }
-        (GraphFormat::Jsonl, several) => {
-            several.iter().map(|a| LineFormat::Json.line(&document(a))).collect()
-        }
-        (GraphFormat::Csv, several) => {
-            LineFormat::Csv.header()
-                + &several.iter().map(|a| LineFormat::Csv.line(&document(a))).collect::<String>()
-        }
+        let least = answers.iter().map(|a| Exit::from(a.answer.verdict)).min();
+        Ok(self.exit(least.unwrap_or(Exit::Fits)))
     }
-}
 
-fn document(answered: &Answered) -> Document<'_> {
-    Document::answer(&answered.name, "", &answered.answer, Rules::Omit)
-}
-
-/// A row for each batch size.
-fn table(answers: &[Answered]) -> String {
-    let mut lines = vec![format!(
-        "{:>8}  {:>14}  {:>14}  {:>14}  verdict",
-        "batch", "allocated", "reserved", "nvidia-smi"
-    )];
-    for Answered { batch, answer, .. } in answers {
-        let peak = &answer.memory.peak;
-        let decision = answer.decision().0.words().to_owned();
-        lines.push(format!(
-            "{:>8}  {:>14}  {:>14}  {:>14}  {decision}",
-            batch.map_or_else(String::new, |b| b.to_string()),
-            peak.allocated.to_string(),
-            peak.reserved.to_string(),
-            peak.device.to_string(),
-        ));
+    fn print(&self, text: &str) -> Result<(), CliError> {
+        output::write(text.as_bytes(), self.args.answer.output.as_deref())
     }
-    lines.join("\n") + "\n"
+
+    fn exit(&self, exit: Exit) -> Exit {
+        if self.args.answer.exit_zero { exit.zero_for_verdicts() } else { exit }
+    }
 }
