@@ -26,7 +26,7 @@ pub fn is_pickle(head: &[u8]) -> bool {
     let from: &mut dyn Read = match Compression::of(head) {
         None => &mut { head },
         Some(Compression::Gzip) => &mut flate2::bufread::MultiGzDecoder::new(head),
-        Some(Compression::Zstd) => match zstd::Decoder::with_buffer(head) {
+        Some(Compression::Zstd) => match zstd_decoder(head) {
             Ok(decoder) => &mut { decoder },
             Err(_) => return false,
         },
@@ -47,7 +47,7 @@ pub(crate) fn inflate<'a>(
     let done = match compression {
         Compression::Gzip => read(flate2::bufread::MultiGzDecoder::new(bytes), &mut inflated, most),
         Compression::Zstd => {
-            zstd::Decoder::with_buffer(bytes).and_then(|decoder| read(decoder, &mut inflated, most))
+            zstd_decoder(bytes).and_then(|decoder| read(decoder, &mut inflated, most))
         }
     };
     let length = Bytes(inflated.len() as u64);
@@ -67,4 +67,15 @@ pub(crate) fn inflate<'a>(
 /// Reads as much as is allowed, and one byte more.
 fn read(from: impl Read, to: &mut Vec<u8>, most: Bytes) -> std::io::Result<()> {
     from.take(most.get().saturating_add(1)).read_to_end(to).map(|_| ())
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn zstd_decoder(bytes: &[u8]) -> std::io::Result<impl Read> {
+    zstd::Decoder::with_buffer(bytes)
+}
+
+/// The library is in C, which is not compiled for WebAssembly.
+#[cfg(target_family = "wasm")]
+fn zstd_decoder(_: &[u8]) -> std::io::Result<std::io::Empty> {
+    Err(std::io::ErrorKind::Unsupported.into())
 }

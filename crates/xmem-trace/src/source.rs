@@ -226,8 +226,8 @@ impl<'a> Decoder<'a> {
         let from: Bytes<'a> = match format {
             Format::Plain => Box::new(bytes),
             Format::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(bytes)),
-            Format::Zstd => match zstd::Decoder::with_buffer(bytes) {
-                Ok(decoder) => Box::new(decoder),
+            Format::Zstd => match zstd_decoder(bytes) {
+                Ok(decoder) => decoder,
                 Err(_) => return Err(ReadError::Memory { input: input.to_owned() }),
             },
         };
@@ -260,6 +260,17 @@ impl<'a> Decoder<'a> {
             }
         }
     }
+}
+
+#[cfg(not(target_family = "wasm"))]
+fn zstd_decoder<'a>(bytes: BufReader<Bytes<'a>>) -> io::Result<Bytes<'a>> {
+    Ok(Box::new(zstd::Decoder::with_buffer(bytes)?))
+}
+
+/// The library is in C, which is not compiled for WebAssembly.
+#[cfg(target_family = "wasm")]
+fn zstd_decoder<'a>(_: BufReader<Bytes<'a>>) -> io::Result<Bytes<'a>> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Returns whether an error says that memory is missing. zstd has only a text for it (lib/common/error_private.c,

@@ -15,7 +15,6 @@ use std::path::Path;
 use std::sync::Arc;
 use xmem_analyzer::recording::Rank;
 use xmem_convolutions::{ConvolutionAnswers, ConvolutionQuestion, ConvolutionSource};
-use xmem_cudnn::AutomaticSource;
 use xmem_devices::{ComputeCapability, Device};
 use xmem_orchestrator::{
     ChosenWhatIf, CompletionModel, CudnnBenchmark, OptimizerImpl, Schedule, StreamCompletion,
@@ -63,7 +62,7 @@ impl Estimate {
     pub fn builder(device: Device) -> EstimateBuilder {
         EstimateBuilder(Self {
             target: Target::new(device),
-            convolutions: Arc::new(AutomaticSource::from_environment()),
+            convolutions: default_source(),
             allocator: AllocatorSettings::default(),
             read: ReadOptions::default(),
             iterations: None,
@@ -283,6 +282,18 @@ impl Estimate {
     }
 }
 
+/// The source of convolution plans where none is chosen: the command line's.
+#[cfg(not(target_family = "wasm"))]
+fn default_source() -> Arc<dyn ConvolutionSource> {
+    Arc::new(xmem_cudnn::AutomaticSource::from_environment())
+}
+
+/// The same where no library can be loaded.
+#[cfg(target_family = "wasm")]
+fn default_source() -> Arc<dyn ConvolutionSource> {
+    Arc::new(xmem_convolutions::FittedModel)
+}
+
 /// The source of the workspaces of a job that was recorded on a GPU, where none is asked.
 const AS_RECORDED: &str = "as recorded";
 
@@ -361,7 +372,7 @@ impl EstimateBuilder {
     }
 
     /// The source of convolution plans. Without it, it is that of the command line
-    /// ([`AutomaticSource`]): `XMEM_CUDNN`, else a cuDNN library that is found, else the
+    /// (`AutomaticSource` of xmem-cudnn): `XMEM_CUDNN`, else a cuDNN library that is found, else the
     /// [`FittedModel`](xmem_convolutions::FittedModel).
     pub fn convolutions(mut self, source: Arc<dyn ConvolutionSource>) -> Self {
         self.0.convolutions = source;

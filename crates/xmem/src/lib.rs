@@ -71,6 +71,7 @@ pub use xmem_types::{Bytes, TorchVersion};
 // The crates of the pipeline. All types that values of the API consist of can be named from here.
 pub use xmem_analyzer as analyzer;
 pub use xmem_convolutions as convolutions;
+#[cfg(not(target_family = "wasm"))]
 pub use xmem_cudnn as cudnn;
 pub use xmem_devices as devices;
 pub use xmem_orchestrator as orchestrator;
