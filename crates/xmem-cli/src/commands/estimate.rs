@@ -3,7 +3,6 @@
 mod args;
 mod error;
 mod run;
-mod workload;
 
 pub(crate) use args::{EstimateGraphArgs, SHORT_HELP};
 pub(crate) use run::run;

@@ -1,11 +1,13 @@
 //! Arguments of `xmem estimate`.
 
+use crate::choice::{choice, choices};
 use crate::device::DeviceArgs;
 use crate::estimate::EstimateArgs;
 use crate::values::count;
 use clap::{Args, ValueEnum, ValueHint};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use xmem_estimate::{JobSettings, LossChoice, Purpose};
 
 /// The options that `-h` shows.
 pub(crate) const SHORT_HELP: &[&str] = &[
@@ -63,8 +65,8 @@ pub(crate) struct JobArgs {
     #[arg(long, value_name = "NAME[:OPTION...]")]
     pub(crate) optimizer: Option<String>,
     /// Loss of the model's first result, where the graph does not end in one
-    #[arg(long, value_enum, value_name = "LOSS")]
-    pub(crate) loss: Option<LossArg>,
+    #[arg(long, value_name = "LOSS", value_parser = choice::<LossChoice>())]
+    pub(crate) loss: Option<LossChoice>,
     /// Batch sizes, each with an answer of its own, where the graph leaves the size open
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = count::<NonZeroU32>)]
     pub(crate) batch: Vec<NonZeroU32>,
@@ -89,17 +91,36 @@ pub(crate) struct JobArgs {
     pub(crate) freeze: Vec<String>,
 }
 
-/// A loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LossArg {
-    /// Cross entropy with classes as targets
-    CrossEntropy,
-    /// Mean squared error
-    Mse,
-    /// Binary cross entropy with logits
-    Bce,
-    /// The sum of the result
-    Sum,
+impl JobArgs {
+    /// The job with these options and one of the batch sizes.
+    pub(super) fn settings(&self, batch: Option<NonZeroU32>) -> JobSettings {
+        let purpose = match (self.training, self.inference) {
+            (_, true) => Some(Purpose::Inference),
+            (true, _) => Some(Purpose::Training),
+            _ => None,
+        };
+        JobSettings {
+            purpose,
+            optimizer: self.optimizer.clone(),
+            loss: self.loss,
+            accumulation: self.accumulation.map(NonZeroU32::get),
+            autocast: self.autocast.clone(),
+            dtype: self.dtype.clone(),
+            checkpoints: self.checkpoint.clone(),
+            frozen: self.freeze.clone(),
+            batch: batch.map(NonZeroU32::get),
+            length: self.length.map(NonZeroU32::get),
+        }
+    }
+}
+
+choices! {
+    LossChoice by name {
+        CrossEntropy => "Cross entropy with classes as targets",
+        Mse => "Mean squared error",
+        BinaryCrossEntropy => "Binary cross entropy with logits",
+        Sum => "The sum of the result",
+    }
 }
 
 #[derive(Debug, Args)]

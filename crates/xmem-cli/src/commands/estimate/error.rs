@@ -1,8 +1,10 @@
 //! Graphs that cannot be estimated.
 
-use crate::error::failures;
+use crate::error::{CliError, failures};
+use crate::estimate;
 use miette::Diagnostic;
 use thiserror::Error;
+use xmem_estimate::GraphJobError;
 use xmem_graph::GraphError;
 
 failures! {
@@ -16,10 +18,23 @@ failures! {
         #[error("`{graph}` does not say what is done with the model")]
         #[diagnostic(help("add --training --optimizer adamw, or --inference; `xmem export` writes a graph with its job"))]
         NoJob { graph: String } => Usage,
-        #[error("unknown type `{name}`: expected bfloat16, float16, float32 or float64")]
-        DType { name: String } => Usage,
+        #[error(transparent)]
+        DType { source: GraphJobError } => Usage,
         #[error("--trace writes one trace, and there are {count} batch sizes")]
         #[diagnostic(help("give one size to --batch"))]
         TraceOfSeveral { count: usize } => Usage,
+    }
+}
+
+/// The error of a job of this graph.
+pub(super) fn failure(graph: &str, error: GraphJobError) -> CliError {
+    let graph = graph.to_owned();
+    match error {
+        GraphJobError::Graph(source) => EstimateGraphFailure::Graph { graph, source }.into(),
+        GraphJobError::Settings(source) => EstimateGraphFailure::Options { graph, source }.into(),
+        GraphJobError::NoJob => EstimateGraphFailure::NoJob { graph }.into(),
+        GraphJobError::Read(source) => source.into(),
+        GraphJobError::Estimate(source) => estimate::failure(&graph, source),
+        source => EstimateGraphFailure::DType { source }.into(),
     }
 }

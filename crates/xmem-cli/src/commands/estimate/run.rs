@@ -1,20 +1,19 @@
 //! Runs `xmem estimate`.
 
 use super::args::{EstimateGraphArgs, GraphFormat};
-use super::error::EstimateGraphFailure;
-use super::workload;
+use super::error::{self, EstimateGraphFailure};
 use crate::commands::Outcome;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::global::{Global, Verbosity};
 use crate::input::{self, Kind};
 use crate::overwrite::{self, Output};
-use crate::{device, estimate, output, style};
+use crate::{device, output, style};
 use rayon::prelude::*;
+use std::num::NonZeroU32;
 use xmem::predict::CapacitySearch;
-use xmem::{Answer, Estimate, Job, ReadOptions};
-use xmem_graph::pt2::{self, Archive};
-use xmem_graph::{GraphError, Workload};
+use xmem::{Answer, Estimate};
+use xmem_estimate::{GraphJob, Source};
 use xmem_report::json::{self, Document, Rules};
 use xmem_report::lines::LineFormat;
 use xmem_report::text;
@@ -39,72 +38,49 @@ pub(crate) fn run(args: &EstimateGraphArgs, global: &Global) -> Outcome {
     }
     let estimate = builder.build();
     estimate.check()?;
-    let archive = read(args, &name)?;
-    let workload = workload::workload(&archive, &args.job, &name)?;
-    let batches: Vec<Option<i64>> = match args.job.batch.as_slice() {
+    let source = read(args, &name)?;
+    let batches: Vec<Option<NonZeroU32>> = match args.job.batch.as_slice() {
         [] => vec![None],
-        sizes => sizes.iter().map(|n| Some(n.get().into())).collect(),
+        sizes => sizes.iter().copied().map(Some).collect(),
     };
-    let question =
-        Question { archive: &archive, workload: &workload, estimate: &estimate, name: &name };
-    let answers: Result<Vec<Answered>, CliError> =
-        batches.into_par_iter().map(|batch| question.answer(batch, args)).collect();
+    let answers: Result<Vec<Answered>, CliError> = batches
+        .into_par_iter()
+        .map(|batch| answer(&source, (args, batch), &estimate, &name))
+        .collect();
     let answers = answers?;
     output::write(page(&answers, args, global).as_bytes(), args.answer.output.as_deref())?;
     let exit = answers.iter().map(|a| Exit::from(a.answer.verdict)).max().unwrap_or(Exit::Fits);
     Ok(if args.answer.exit_zero { exit.zero_for_verdicts() } else { exit })
 }
 
-fn read(args: &EstimateGraphArgs, name: &str) -> Result<Archive, CliError> {
+fn read(args: &EstimateGraphArgs, name: &str) -> Result<Source, CliError> {
     let bytes = input::read_raw(&args.graph, Kind::Graph, None)?;
-    let archive =
-        if pt2::is_archive(&bytes) { pt2::read(&bytes) } else { Err(GraphError::UnknownFormat) };
     let failed = |source| EstimateGraphFailure::Graph { graph: name.to_owned(), source };
-    Ok(archive.map_err(failed)?)
-}
-
-/// One graph and what is asked of it.
-struct Question<'a> {
-    archive: &'a Archive,
-    workload: &'a Workload,
-    estimate: &'a Estimate,
-    name: &'a str,
+    Ok(Source::read(bytes).map_err(failed)?)
 }
 
 /// The answer for one batch size.
 struct Answered {
     name: String,
-    batch: Option<i64>,
+    batch: Option<NonZeroU32>,
     answer: Answer,
 }
 
-impl Question<'_> {
-    fn answer(&self, batch: Option<i64>, args: &EstimateGraphArgs) -> Result<Answered, CliError> {
-        let mut workload = self.workload.clone();
-        workload.batch = batch;
-        let failed = |source: GraphError| {
-            let graph = self.name.to_owned();
-            match source {
-                GraphError::Fixed { .. } | GraphError::NoLoss => {
-                    EstimateGraphFailure::Options { graph, source }
-                }
-                source => EstimateGraphFailure::Graph { graph, source },
-            }
-        };
-        let run = xmem_graph::act(&self.archive.graph, &workload).map_err(failed)?;
-        if let Some(file) = &args.answer.trace {
-            output::write(run.trace.as_bytes(), Some(file))?;
-        }
-        let job = Job::from_named_bytes(run.trace.as_bytes(), self.name, &ReadOptions::default())?;
-        drop(run);
-        let predicted =
-            self.estimate.predict(&job).map_err(|error| estimate::failure(self.name, error))?;
-        let name = match batch {
-            Some(batch) => format!("{} --batch {batch}", self.name),
-            None => self.name.to_owned(),
-        };
-        Ok(Answered { name, batch, answer: predicted.answer() })
+fn answer(
+    source: &Source,
+    (args, batch): (&EstimateGraphArgs, Option<NonZeroU32>),
+    estimate: &Estimate,
+    name: &str,
+) -> Result<Answered, CliError> {
+    let failed = |error| error::failure(name, error);
+    let workload = args.job.settings(batch).workload(source).map_err(failed)?;
+    let job = GraphJob { source, workload: &workload, name };
+    let run = job.act().map_err(failed)?;
+    if let Some(file) = &args.answer.trace {
+        output::write(run.trace.as_bytes(), Some(file))?;
     }
+    let answer = job.answer(&run, estimate).map_err(failed)?;
+    Ok(Answered { name: job.answer_name(), batch, answer })
 }
 
 fn page(answers: &[Answered], args: &EstimateGraphArgs, global: &Global) -> String {

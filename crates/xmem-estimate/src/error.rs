@@ -1,0 +1,42 @@
+//! Jobs of a graph that cannot be estimated.
+
+use thiserror::Error;
+use xmem::{EstimateError, InputError};
+use xmem_graph::GraphError;
+
+/// A job of a graph that cannot be estimated.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum GraphJobError {
+    /// The graph, or the job noted beside it, is damaged or says too little.
+    #[error(transparent)]
+    Graph(GraphError),
+    /// The settings do not go with the graph.
+    #[error(transparent)]
+    Settings(GraphError),
+    /// Neither the graph nor the settings say what is done with the model.
+    #[error("the graph does not say what is done with the model")]
+    NoJob,
+    /// A type that tensors of a model cannot have.
+    #[error("unknown type `{name}`: expected bfloat16, float16, float32 or float64")]
+    UnknownType {
+        /// The name.
+        name: String,
+    },
+    /// What the graph does cannot be read as a recording.
+    #[error(transparent)]
+    Read(#[from] InputError),
+    /// The estimate cannot be made.
+    #[error(transparent)]
+    Estimate(#[from] EstimateError),
+}
+
+impl GraphJobError {
+    /// An error of acting a graph: some are about what was asked of it.
+    pub(crate) fn of_acting(error: GraphError) -> Self {
+        match error {
+            GraphError::Fixed { .. } | GraphError::NoLoss => Self::Settings(error),
+            error => Self::Graph(error),
+        }
+    }
+}
