@@ -9,7 +9,7 @@ import { facts, title } from "../ui/block";
 import { h, replace, table } from "../ui/dom";
 import { bytes, count, plural, signed, signedCount, tick, ticks, words } from "../ui/format";
 import { variable } from "../ui/palette";
-import { decided } from "./overview";
+import { decided } from "../ui/answer";
 
 /** The rows of the table of modules. */
 const MAX_ROWS = 20;
