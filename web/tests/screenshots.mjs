@@ -1,7 +1,7 @@
 // Takes the pictures of the documentation. Started by `cargo xtask screenshots`.
 
 import path from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { close, launch, open, report, settled } from "./browser.mjs";
 
 const images = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../../docs/images");
@@ -13,6 +13,22 @@ const SHOTS = [
   { name: "report-compare", view: "compare" },
   { name: "report-offload", view: "offload", act: (page) => page.setViewportSize({ width: 1280, height: 1050 }) },
 ];
+
+/** The page of `xmem estimate`, which PAGE names. */
+async function estimate(browser) {
+  const page = await browser.newPage();
+  await page.setViewportSize({ width: 1280, height: 1320 });
+  await page.goto(pathToFileURL(process.env.PAGE).href);
+  await page.click("#try-resnet50");
+  await page.waitForSelector("#summary");
+  await page.selectOption("#device", "t4-16g");
+  await page.waitForSelector(".work[aria-busy]");
+  await page.waitForSelector(".work:not([aria-busy])");
+  await page.waitForSelector("#largest[data-running=false]");
+  await settled(page);
+  await page.screenshot({ path: path.join(images, "estimate-page.png") });
+  await page.close();
+}
 
 /** The peak and what is around it, with the pointer on a block. */
 async function hoverBackward(page) {
@@ -36,6 +52,7 @@ try {
     await page.screenshot({ path: path.join(images, `${name}.png`) });
     await page.close();
   }
+  await estimate(browser);
 } finally {
   await close(browser);
 }

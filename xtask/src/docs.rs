@@ -33,6 +33,13 @@ pub(crate) fn book() -> Result<(), Error> {
     let mut book = MDBook::load(xmem_task::repo::root().join("docs")).map_err(|e| failed(&e))?;
     book.config.build.build_dir = xmem_task::repo::target()?.join("book");
     book.build().map_err(|e| failed(&e))?;
+    let page = crate::web::estimate_page()?;
+    if page.exists() {
+        let beside = book.config.build.build_dir.join("estimate.html");
+        std::fs::copy(&page, &beside).map_err(Error::file(&beside))?;
+    } else {
+        println!("without the page of `xmem estimate`: cargo xtask web-estimate builds it");
+    }
     println!("{}", book.config.build.build_dir.join("index.html").display());
     Ok(())
 }

@@ -1,14 +1,16 @@
-//! `cargo xtask web`, `test-web`, `screenshots` and `time-web`: the HTML page's sources in `web/`.
+//! `cargo xtask web`, `web-estimate`, `test-web`, `screenshots` and `time-web`: the sources of the HTML pages in `web/`.
 //!
-//! The built files are kept in the repository, so that building xmem needs no node.
+//! The built files of the report are kept in the repository, so that building xmem needs no node. The page of `xmem estimate`
+//! is no part of the program: it is built when it is published or tested.
 
 mod random;
 
 use crate::chromium;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use xmem_benches::synthetic::Training;
 use xmem_task::program::{self, Profile};
+use xmem_task::run::cargo;
 use xmem_task::{Error, TaskError, repo};
 
 /// The folder of the sources.
@@ -59,16 +61,54 @@ pub(crate) fn build(mode: Mode) -> Result<(), Error> {
     Ok(())
 }
 
+/// The platform of the page's module, and the profile in which it is built.
+const MODULE: [&str; 2] = ["wasm32-unknown-unknown", "web"];
+
+/// Where the page of `xmem estimate` is built.
+pub(crate) fn estimate_page() -> Result<PathBuf, Error> {
+    Ok(repo::target()?.join("web").join("estimate.html"))
+}
+
+/// Builds the page of `xmem estimate`: the WebAssembly module, and one HTML file with all of it.
+pub(crate) fn build_estimate() -> Result<(), Error> {
+    install()?;
+    run("npx", &["--no-install", "tsc", "-p", "."], &[])?;
+    let [platform, profile] = MODULE;
+    // Of the crate's two types, the library for Rust would only cost time.
+    cargo(&[
+        "rustc",
+        "--quiet",
+        "--locked",
+        "--package",
+        "xmem-web",
+        "--crate-type",
+        "cdylib",
+        "--target",
+        platform,
+        "--profile",
+        profile,
+    ])?;
+    let module = repo::target()?.join(platform).join(profile).join("xmem_web.wasm");
+    let page = estimate_page()?;
+    let folder = page.parent().unwrap_or(&page);
+    std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
+    let (module, to) = (module.to_string_lossy(), page.to_string_lossy());
+    run("node", &["build.mjs", "--estimate", &module, "--to", &to], &[])?;
+    println!("{to}");
+    Ok(())
+}
+
 /// Runs the tests in a browser; they replace the kept pictures if `UPDATE_EXPECT` is set.
 pub(crate) fn test(program: Option<&Path>) -> Result<(), Error> {
     install()?;
     browser()?;
     let xmem = program::find(program, Profile::Dev)?;
-    run(
-        "node",
-        &["--test", "tests/report.test.mjs", "tests/verdict.test.mjs", "tests/fit.test.mjs"],
-        &[("XMEM", &xmem)],
-    )
+    build_estimate()?;
+    let tests = ["report", "verdict", "fit", "batches", "estimate"];
+    let files = tests.map(|name| format!("tests/{name}.test.mjs"));
+    let arguments: Vec<&str> =
+        ["--test"].into_iter().chain(files.iter().map(String::as_str)).collect();
+    run("node", &arguments, &[("XMEM", &xmem), ("PAGE", &estimate_page()?)])
 }
 
 /// Takes the pictures of the documentation.
@@ -76,7 +116,8 @@ pub(crate) fn screenshots(program: Option<&Path>) -> Result<(), Error> {
     install()?;
     browser()?;
     let xmem = program::find(program, Profile::Dev)?;
-    run("node", &["tests/screenshots.mjs"], &[("XMEM", &xmem)])
+    build_estimate()?;
+    run("node", &["tests/screenshots.mjs"], &[("XMEM", &xmem), ("PAGE", &estimate_page()?)])
 }
 
 /// The blocks of a synthetic trace.

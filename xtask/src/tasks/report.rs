@@ -16,9 +16,15 @@ pub(crate) enum Report {
         #[arg(long)]
         check: bool,
     },
+    /// Build the page of `xmem estimate` (target/web/estimate.html)
+    ///
+    /// Needs node, npm and the platform of the module: `rustup target add wasm32-unknown-unknown`. `cargo xtask book`
+    /// puts the page beside the book if it is built.
+    WebEstimate,
     /// Open pages of recorded traces in Chromium, and check what they show
     ///
-    /// Needs node, npm and Chromium: the environment variable CHROMIUM names it [default: /usr/bin/chromium]. With
+    /// Also the page of `xmem estimate`, which is built first. Needs node, npm and Chromium: the environment variable
+    /// CHROMIUM names it [default: /usr/bin/chromium]; and `rustup target add wasm32-unknown-unknown`. With
     /// UPDATE_EXPECT=1, the kept pictures are replaced.
     TestWeb {
         #[command(flatten)]
@@ -55,6 +61,7 @@ impl Report {
             Self::Web { check } => {
                 web::build(if check { web::Mode::Check } else { web::Mode::Write })
             }
+            Self::WebEstimate => web::build_estimate(),
             Self::TestWeb { program } => web::test(program.program.as_deref()),
             Self::TestViews { program } => views::run(program.program.as_deref()),
             Self::TimeWeb { program, blocks, random } => {
