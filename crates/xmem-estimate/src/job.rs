@@ -1,14 +1,15 @@
 //! A job of a graph: acted, and estimated.
 
 use crate::error::GraphJobError;
+use crate::source::Source;
 use xmem::{Answer, Estimate, Job, ReadOptions};
-use xmem_graph::{ActedRun, Graph, Workload};
+use xmem_graph::{ActedRun, Workload};
 
 /// A job of a graph.
 #[derive(Clone, Copy, Debug)]
 pub struct GraphJob<'a> {
     /// The model.
-    pub graph: &'a Graph,
+    pub source: &'a Source,
     /// What is done with it.
     pub workload: &'a Workload,
     /// The name of the graph, by which messages call it.
@@ -21,7 +22,7 @@ impl GraphJob<'_> {
     /// # Errors
     /// If the graph does not say enough, or its batch, length or loss cannot be what they should be.
     pub fn act(&self) -> Result<ActedRun, GraphJobError> {
-        xmem_graph::act(self.graph, self.workload).map_err(GraphJobError::of_acting)
+        self.source.act(self.workload).map_err(GraphJobError::of_acting)
     }
 
     /// The answer about what the job does.

@@ -2,8 +2,8 @@
 
 use crate::error::GraphJobError;
 use crate::loss::LossChoice;
+use crate::source::Source;
 use xmem_graph::graph::InputRole;
-use xmem_graph::pt2::Archive;
 use xmem_graph::{DType, Optimizer, OptimizerClass, Training, Workload};
 
 /// Settings of a job. What is left out is as it was noted beside the graph.
@@ -45,9 +45,8 @@ impl JobSettings {
     ///
     /// # Errors
     /// If the notes are damaged, nothing says what is done with the model, or a name is not known.
-    pub fn workload(&self, archive: &Archive) -> Result<Workload, GraphJobError> {
-        let noted = archive.job.as_deref().map(Workload::from_job).transpose();
-        let noted = noted.map_err(GraphJobError::Graph)?;
+    pub fn workload(&self, source: &Source) -> Result<Workload, GraphJobError> {
+        let noted = source.job().map_err(GraphJobError::Graph)?;
         let trains = self.purpose == Some(Purpose::Training)
             || self.optimizer.is_some()
             || self.loss.is_some();
@@ -62,7 +61,7 @@ impl JobSettings {
             workload.training = Some(Training::new(Optimizer::new(OptimizerClass::AdamW)));
         }
         if let Some(training) = &mut workload.training {
-            self.change(training, archive)?;
+            self.change(training, source)?;
         }
         match self.autocast.as_deref() {
             None => {}
@@ -78,7 +77,7 @@ impl JobSettings {
         Ok(workload)
     }
 
-    fn change(&self, training: &mut Training, archive: &Archive) -> Result<(), GraphJobError> {
+    fn change(&self, training: &mut Training, source: &Source) -> Result<(), GraphJobError> {
         if let Some(optimizer) = &self.optimizer {
             let optimizer = Optimizer::parse(optimizer).map_err(GraphJobError::Settings)?;
             training.optimizers.iter_mut().for_each(|(known, _)| *known = optimizer.clone());
@@ -87,7 +86,7 @@ impl JobSettings {
         if let Some(passes) = self.accumulation {
             training.accumulate(passes);
         }
-        for input in &archive.graph.inputs {
+        for input in &source.graph().inputs {
             if let InputRole::Parameter(path) = &input.role
                 && self.frozen.iter().any(|prefix| is_below(path, prefix))
             {

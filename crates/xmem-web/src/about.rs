@@ -3,9 +3,8 @@
 use crate::error::SessionError;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use xmem_estimate::GraphJobError;
+use xmem_estimate::{GraphJobError, Source};
 use xmem_graph::graph::{Graph, Input, InputRole};
-use xmem_graph::pt2::Archive;
 use xmem_graph::{Implementation, Optimizer, Workload};
 
 /// A graph.
@@ -44,18 +43,16 @@ struct RepeatedModule {
 }
 
 impl About {
-    pub(crate) fn of(archive: &Archive) -> Result<Self, SessionError> {
-        let graph = &archive.graph;
-        let noted = archive.job.as_deref().map(Workload::from_job).transpose();
-        let noted = noted.map_err(GraphJobError::Graph)?;
-        let value = |symbol: Option<&str>| graph.symbols.get(symbol?).copied();
+    pub(crate) fn of(source: &Source) -> Result<Self, SessionError> {
+        let graph = source.graph();
+        let noted = source.job().map_err(GraphJobError::Graph)?;
         Ok(Self {
             schema: "xmem.page-graph/1",
             torch: graph.torch.clone(),
             operators: graph.body.nodes.len(),
             parameters: parameters(graph),
-            batch: value(graph.batch_symbol()),
-            length: value(graph.length_symbol()),
+            batch: source.batch(),
+            length: source.length(),
             job: noted.as_ref().map(JobAbout::of),
             repeated: repeated(graph),
         })

@@ -4,14 +4,13 @@ use crate::about::About;
 use crate::error::SessionError;
 use crate::settings::PageSettings;
 use xmem::{Estimate, find};
-use xmem_estimate::GraphJob;
-use xmem_graph::pt2::Archive;
+use xmem_estimate::{GraphJob, Source};
 use xmem_report::json::{self, Document, Rules};
 
 /// A page's graph, which is read once.
 #[derive(Debug, Default)]
 pub struct Session {
-    graph: Option<(String, Archive)>,
+    graph: Option<(String, Source)>,
 }
 
 impl Session {
@@ -21,9 +20,9 @@ impl Session {
     /// # Errors
     /// If it is no graph, or a damaged one.
     pub fn open(&mut self, name: &str, bytes: &[u8]) -> Result<String, SessionError> {
-        let archive = xmem_estimate::read(bytes)?;
-        let about = json::line(&About::of(&archive)?);
-        self.graph = Some((name.to_owned(), archive));
+        let source = Source::read(bytes.to_vec())?;
+        let about = json::line(&About::of(&source)?);
+        self.graph = Some((name.to_owned(), source));
         Ok(about)
     }
 
@@ -32,11 +31,11 @@ impl Session {
     /// # Errors
     /// If the settings cannot be read, do not go with the graph, or the graph cannot be estimated.
     pub fn answer(&self, settings: &str) -> Result<String, SessionError> {
-        let (name, archive) = self.graph.as_ref().ok_or(SessionError::NoGraph)?;
+        let (name, source) = self.graph.as_ref().ok_or(SessionError::NoGraph)?;
         let settings: PageSettings = serde_json::from_str(settings)?;
         let estimate = Estimate::builder(find(&settings.device)?.clone()).build();
-        let workload = settings.job()?.workload(archive)?;
-        let job = GraphJob { graph: &archive.graph, workload: &workload, name };
+        let workload = settings.job()?.workload(source)?;
+        let job = GraphJob { source, workload: &workload, name };
         let answer = job.answer(&job.act()?, &estimate)?;
         Ok(json::pretty(&Document::answer(&job.answer_name(), "", &answer, Rules::Omit)))
     }

@@ -18,7 +18,7 @@ use xmem_studies::law::{JobLaw, LawSubject, LawTable, RecordedPart};
 const CLOSE: f64 = 0.0005;
 
 /// The most sizes that are run beside those that double.
-const MOST: usize = 24;
+const MOST: usize = 12;
 
 /// Writes the law of a range; returns its greatest size.
 pub(super) fn write(

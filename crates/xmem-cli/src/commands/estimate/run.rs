@@ -16,9 +16,8 @@ use rayon::prelude::*;
 use std::num::NonZeroU32;
 use xmem::predict::CapacitySearch;
 use xmem::{Answer, Estimate};
-use xmem_estimate::GraphJob;
+use xmem_estimate::{GraphJob, Source};
 use xmem_graph::ActedRun;
-use xmem_graph::pt2::Archive;
 
 /// Runs the command.
 pub(crate) fn run(args: &EstimateGraphArgs, global: &Global) -> Outcome {
@@ -52,8 +51,8 @@ pub(crate) fn run(args: &EstimateGraphArgs, global: &Global) -> Outcome {
     }
     let estimate = builder.build();
     estimate.check()?;
-    let archive = read(args, &name)?;
-    let question = Question { archive: &archive, args, estimate: &estimate, name: &name };
+    let source = read(args, &name)?;
+    let question = Question { source: &source, args, estimate: &estimate, name: &name };
     let answers = match batches {
         Batches::Exported => Ok(vec![question.answer(None)?]),
         Batches::Listed(sizes) => {
@@ -67,10 +66,10 @@ pub(crate) fn run(args: &EstimateGraphArgs, global: &Global) -> Outcome {
     Ok(question.exit(exit))
 }
 
-fn read(args: &EstimateGraphArgs, name: &str) -> Result<Archive, CliError> {
+fn read(args: &EstimateGraphArgs, name: &str) -> Result<Source, CliError> {
     let bytes = input::read_raw(&args.graph, Kind::Graph, None)?;
     let failed = |source| EstimateGraphFailure::Graph { graph: name.to_owned(), source };
-    Ok(xmem_estimate::read(&bytes).map_err(failed)?)
+    Ok(Source::read(bytes).map_err(failed)?)
 }
 
 /// The answer for one batch size.
@@ -82,7 +81,7 @@ pub(super) struct Answered {
 
 /// A graph, and what is asked about it.
 pub(super) struct Question<'a> {
-    pub(super) archive: &'a Archive,
+    pub(super) source: &'a Source,
     pub(super) args: &'a EstimateGraphArgs,
     pub(super) estimate: &'a Estimate,
     pub(super) name: &'a str,
@@ -108,8 +107,8 @@ impl Question<'_> {
     ) -> Result<T, CliError> {
         let failed = |error| error::failure(self.name, error);
         let settings = self.args.job.settings(batch);
-        let workload = settings.workload(self.archive).map_err(failed)?;
-        let job = GraphJob { graph: &self.archive.graph, workload: &workload, name: self.name };
+        let workload = settings.workload(self.source).map_err(failed)?;
+        let job = GraphJob { source: self.source, workload: &workload, name: self.name };
         let run = job.act().map_err(failed)?;
         then(&job, run)
     }
