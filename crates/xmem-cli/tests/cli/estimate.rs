@@ -99,6 +99,45 @@ fn several_batches_are_a_table_and_one_answer_is_likely_at_best() {
 }
 
 #[test]
+fn the_largest_batch_of_a_range_is_the_last_that_fits() {
+    let graph = graph("gpt2_adamw");
+    let of = |batch: &str| xmem(&[&graph, "--capacity", "700MiB", "--batch", batch, "-q"]);
+    let range = of("2..64");
+    let largest = range.stdout.trim_end().strip_prefix("largest batch that fits: ");
+    let largest: u32 =
+        largest.and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{}", range.stdout));
+    assert!((2..64).contains(&largest), "{largest}");
+    assert_eq!((range.code, of(&largest.to_string()).code), (0, 0));
+    assert_eq!(of(&(largest + 1).to_string()).code, 1);
+    let none = xmem(&[&graph, "--capacity", "150MiB", "--batch", "2..4", "-q"]);
+    assert_eq!((none.stdout.as_str(), none.code), ("no batch from 2 to 4 fits\n", 1));
+}
+
+#[test]
+fn a_law_has_the_memory_of_any_batch_of_the_range() {
+    let folder = Folder::empty();
+    let (law, graph) = (folder.path("law.json"), graph("mlp_adam"));
+    let written = xmem(&[&graph, "-d", "t4-16g", "--batch", "8..40", "--law", &law, "-q"]);
+    assert_eq!(written.code, 0, "{}", written.stderr);
+    let text = std::fs::read_to_string(&law).expect("written");
+    let law: Value = serde_json::from_str(&text).expect("JSON");
+    let numbers = |key: &str| -> Vec<u64> {
+        law[key].as_array().expect(key).iter().filter_map(Value::as_u64).collect()
+    };
+    let values = numbers("values");
+    assert_eq!((values.len(), law["blocks"]["unmatched"].as_u64()), (33, Some(0)));
+    // Of sizes that were acted and of others.
+    for batch in [8, 23, 31, 40] {
+        let at = values.iter().position(|value| *value == batch).expect("a value");
+        let asked = xmem(&[&graph, "-d", "t4-16g", "--batch", &batch.to_string(), "-f", "json"]);
+        let peak = &asked.json()["peak"];
+        let listed = (numbers("allocated_bytes")[at], numbers("reserved_bytes")[at]);
+        let known = |key: &str| peak[key].as_u64().expect("a number");
+        assert_eq!(listed, (known("allocated_bytes"), known("reserved_bytes")), "{batch}");
+    }
+}
+
+#[test]
 fn the_trace_of_a_graph_is_read_by_other_commands() {
     let folder = Folder::empty();
     let trace = folder.path("acted.json");
@@ -142,4 +181,11 @@ fn what_is_no_graph_or_says_too_little_is_refused() {
         2,
         "there are 2 batch sizes",
     );
+    says(
+        &[&known, "-d", "t4-16g", "--batch", "1..4,8"],
+        2,
+        "a range of batch sizes is given alone",
+    );
+    says(&[&known, "-d", "t4-16g", "--batch", "4..1"], 2, "the range ends before it begins");
+    says(&[&known, "-d", "t4-16g", "--law", "x.json"], 2, "--law needs a range of batch sizes");
 }
