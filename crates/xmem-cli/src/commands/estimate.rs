@@ -3,6 +3,7 @@
 mod args;
 mod error;
 mod run;
+mod source;
 mod workload;
 
 pub(crate) use args::{EstimateGraphArgs, SHORT_HELP};

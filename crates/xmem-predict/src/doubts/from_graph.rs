@@ -14,6 +14,9 @@ fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
          each operator are as PyTorch's eager mode has them"
             .to_owned()
     });
+    for assumption in &graph.assumptions {
+        assessment.notes.report("graph-assumption", Severity::Note, None, || assumption.clone());
+    }
     let list = |names: &[String]| names.iter().take(6).cloned().collect::<Vec<_>>().join(", ");
     let unknown = &graph.unknown_operators;
     if !unknown.is_empty() {

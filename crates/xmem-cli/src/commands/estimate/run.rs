@@ -2,6 +2,7 @@
 
 use super::args::{EstimateGraphArgs, GraphFormat};
 use super::error::EstimateGraphFailure;
+use super::source::Source;
 use super::workload;
 use crate::commands::Outcome;
 use crate::error::CliError;
@@ -13,7 +14,6 @@ use crate::{device, estimate, output, style};
 use rayon::prelude::*;
 use xmem::predict::CapacitySearch;
 use xmem::{Answer, Estimate, Job, ReadOptions};
-use xmem_graph::pt2::{self, Archive};
 use xmem_graph::{GraphError, Workload};
 use xmem_report::json::{self, Document, Rules};
 use xmem_report::lines::LineFormat;
@@ -39,14 +39,14 @@ pub(crate) fn run(args: &EstimateGraphArgs, global: &Global) -> Outcome {
     }
     let estimate = builder.build();
     estimate.check()?;
-    let archive = read(args, &name)?;
-    let workload = workload::workload(&archive, &args.job, &name)?;
+    let source = read(args, &name)?;
+    let workload = workload::workload(&source, &args.job, &name)?;
     let batches: Vec<Option<i64>> = match args.job.batch.as_slice() {
         [] => vec![None],
         sizes => sizes.iter().map(|n| Some(n.get().into())).collect(),
     };
     let question =
-        Question { archive: &archive, workload: &workload, estimate: &estimate, name: &name };
+        Question { source: &source, workload: &workload, estimate: &estimate, name: &name };
     let answers: Result<Vec<Answered>, CliError> =
         batches.into_par_iter().map(|batch| question.answer(batch, args)).collect();
     let answers = answers?;
@@ -55,17 +55,15 @@ pub(crate) fn run(args: &EstimateGraphArgs, global: &Global) -> Outcome {
     Ok(if args.answer.exit_zero { exit.zero_for_verdicts() } else { exit })
 }
 
-fn read(args: &EstimateGraphArgs, name: &str) -> Result<Archive, CliError> {
+fn read(args: &EstimateGraphArgs, name: &str) -> Result<Source, CliError> {
     let bytes = input::read_raw(&args.graph, Kind::Graph, None)?;
-    let archive =
-        if pt2::is_archive(&bytes) { pt2::read(&bytes) } else { Err(GraphError::UnknownFormat) };
     let failed = |source| EstimateGraphFailure::Graph { graph: name.to_owned(), source };
-    Ok(archive.map_err(failed)?)
+    Ok(Source::read(bytes).map_err(failed)?)
 }
 
 /// One graph and what is asked of it.
 struct Question<'a> {
-    archive: &'a Archive,
+    source: &'a Source,
     workload: &'a Workload,
     estimate: &'a Estimate,
     name: &'a str,
@@ -85,13 +83,13 @@ impl Question<'_> {
         let failed = |source: GraphError| {
             let graph = self.name.to_owned();
             match source {
-                GraphError::Fixed { .. } | GraphError::NoLoss => {
+                GraphError::Fixed { .. } | GraphError::Rebatched { .. } | GraphError::NoLoss => {
                     EstimateGraphFailure::Options { graph, source }
                 }
                 source => EstimateGraphFailure::Graph { graph, source },
             }
         };
-        let run = xmem_graph::act(&self.archive.graph, &workload).map_err(failed)?;
+        let run = self.source.act(&workload).map_err(failed)?;
         if let Some(file) = &args.answer.trace {
             output::write(run.trace.as_bytes(), Some(file))?;
         }

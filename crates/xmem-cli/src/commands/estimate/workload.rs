@@ -2,20 +2,19 @@
 
 use super::args::{JobArgs, LossArg};
 use super::error::EstimateGraphFailure;
-use xmem_graph::graph::InputRole;
-use xmem_graph::pt2::Archive;
+use super::source::Source;
 use xmem_graph::{DType, GraphError, Loss, Optimizer, OptimizerClass, Training, Workload};
 
 /// The job with these options; `name` is that of the graph.
 pub(super) fn workload(
-    archive: &Archive,
+    source: &Source,
     args: &JobArgs,
     name: &str,
 ) -> Result<Workload, EstimateGraphFailure> {
     let damaged = |source| EstimateGraphFailure::Graph { graph: name.to_owned(), source };
     let wrong =
         |source: GraphError| EstimateGraphFailure::Options { graph: name.to_owned(), source };
-    let noted = archive.job.as_deref().map(Workload::from_job).transpose().map_err(damaged)?;
+    let noted = source.job().map(Workload::from_job).transpose().map_err(damaged)?;
     let asks = args.training || args.optimizer.is_some() || args.loss.is_some();
     let mut workload = match noted {
         Some(noted) => noted,
@@ -36,12 +35,10 @@ pub(super) fn workload(
         if let Some(passes) = args.accumulation {
             training.accumulate(passes.get());
         }
-        for input in &archive.graph.inputs {
-            if let InputRole::Parameter(path) = &input.role
-                && args.freeze.iter().any(|prefix| is_below(path, prefix))
-            {
-                training.frozen.insert(path.clone());
-            }
+        if !args.freeze.is_empty() {
+            let mut parameters = source.parameters(args).map_err(damaged)?;
+            parameters.retain(|path| args.freeze.iter().any(|prefix| is_below(path, prefix)));
+            training.frozen.extend(parameters);
         }
     }
     match args.autocast.as_deref() {
