@@ -73,11 +73,19 @@ def vision(name, **options):
     return getattr(torchvision.models, name)(**options)
 
 
+def vit():
+    import torchvision
+
+    return torchvision.models.VisionTransformer(
+        image_size=224, patch_size=32, num_layers=2, num_heads=4, hidden_dim=256, mlp_dim=1024
+    )
+
+
 def gpt2():
     import transformers
 
     config = transformers.GPT2Config(
-        n_layer=4, n_embd=256, n_head=4, vocab_size=8192, n_positions=256, use_cache=False,
+        n_layer=2, n_embd=256, n_head=4, vocab_size=8192, n_positions=256, use_cache=False,
         bos_token_id=0, eos_token_id=0,
     )
     return Logits(transformers.GPT2LMHeadModel(config))
@@ -87,7 +95,7 @@ def bert():
     import transformers
 
     config = transformers.BertConfig(
-        num_hidden_layers=4, hidden_size=256, num_attention_heads=4, intermediate_size=1024, vocab_size=8192,
+        num_hidden_layers=2, hidden_size=256, num_attention_heads=4, intermediate_size=1024, vocab_size=8192,
         num_labels=16,
     )
     return Logits(transformers.BertForSequenceClassification(config))
@@ -109,6 +117,7 @@ MODELS = {
     "efficientnet_b0": (lambda: vision("efficientnet_b0"), IMAGE, 1000),
     "convnext_tiny": (lambda: vision("convnext_tiny"), IMAGE, 1000),
     "densenet121": (lambda: vision("densenet121"), IMAGE, 1000),
+    "vit": (vit, IMAGE, 1000),
     "unet": (UNet, (3, 128, 128), 8),
     "gpt2": (gpt2, 128, 8192),
     "bert": (bert, 128, 16),

@@ -194,6 +194,9 @@ impl Model {
             }
         }
         let body = reader.body(graph, 0)?;
+        if body.outputs.is_empty() {
+            return Err(damaged("it has no outputs"));
+        }
         let version = file.producer_version.unwrap_or_default();
         let producer = format!("{} {version}", file.producer_name.unwrap_or_default());
         Ok(Self {

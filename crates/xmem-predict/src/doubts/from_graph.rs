@@ -14,8 +14,10 @@ fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
          each operator are as PyTorch's eager mode has them"
             .to_owned()
     });
-    for assumption in &graph.assumptions {
-        assessment.notes.report("graph-assumption", Severity::Note, None, || assumption.clone());
+    if !graph.assumptions.is_empty() {
+        assessment
+            .notes
+            .report("graph-assumptions", Severity::Note, None, || graph.assumptions.join("; "));
     }
     let list = |names: &[String]| names.iter().take(6).cloned().collect::<Vec<_>>().join(", ");
     let unknown = &graph.unknown_operators;

@@ -93,7 +93,7 @@ pub(super) fn weight_of(
     match name.filter(|name| l.model.initializers.contains_key(name)) {
         Some(name) => {
             // Weights that the exporter computed have no name of the model's.
-            let is_computed = l.model.name(name).starts_with("onnx::");
+            let is_computed = is_computed(l.model.name(name));
             let module =
                 node.modules.last().filter(|module| is_computed && !module.path.is_empty());
             let part = if at == 1 { "weight" } else { "bias" };
@@ -102,6 +102,13 @@ pub(super) fn weight_of(
         }
         None => l.value(name),
     }
+}
+
+/// Returns whether a name is that of a value that the exporter computed of weights: `onnx::MatMul_12`, `val_12`.
+fn is_computed(name: &str) -> bool {
+    let number = name.strip_prefix("val_").unwrap_or_default();
+    name.starts_with("onnx::")
+        || (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Padding at the begin of each dimension, then at its end (ONNX `Conv`, `auto_pad`).
