@@ -85,6 +85,11 @@ fn spread(facts: &[&Fact]) -> Option<(Vec<i64>, Vec<Known>)> {
 }
 
 fn binary(node: &Node, a: &Fact, b: &Fact) -> Option<Fact> {
+    // A list of floats may be a weight.
+    let is_list = |fact: &Fact| matches!(&fact.known, Some(Known::Floats(v)) if v.len() > 1);
+    if is_list(a) || is_list(b) {
+        return None;
+    }
     let (dims, values) = spread(&[a, b])?;
     let operator = node.operator.as_str();
     let is_logical = matches!(

@@ -260,6 +260,11 @@ impl Lowering<'_> {
         Fact::of(declared.dtype?, dims).ok()
     }
 
+    /// How a message names the first result of a node.
+    fn title_of_result(&self, node: &Node) -> String {
+        node.output().map_or("", |name| self.model.name(name)).to_owned()
+    }
+
     fn known_entry(&self, name: Name) -> Result<&Entry, GraphError> {
         self.entries.get(name).and_then(Option::as_ref).ok_or_else(|| {
             GraphError::Format(format!(

@@ -187,6 +187,10 @@ fn nodes_are_calls_with_the_sizes_of_their_results() {
         ("Attention x y y -> z; is_causal=1", "scaled_dot_product_attention[2,3,8,8]"),
         ("Softmax x -> z; axis=-1", "softmax.int[2,3,8,8]"),
         ("LogSoftmax m -> z", "log_softmax.int[4,6]"),
+        (
+            "ints s 8,6,8\nReshape x s -> t\nweight w 2,12,8\nweight r 2,12,3\nweight b 2,24\nLSTM t w r b -> z h c",
+            "reshape[8,6,8] onnx::LSTM[8,2,6,3][2,6,3][2,6,3] unknown onnx::LSTM",
+        ),
         // Normalizations.
         (
             "weight w 3\nweight b 3\nweight u 3\nweight v 3\nBatchNormalization x w b u v -> z",

@@ -31,7 +31,7 @@ fn full(l: &mut Lowering<'_>, node: &Node) -> Result<bool, GraphError> {
 fn range(l: &mut Lowering<'_>, node: &Node) -> Result<bool, GraphError> {
     let number = |at: usize| -> Result<f64, GraphError> {
         l.fact(node.input(at))?.scalar().ok_or_else(|| GraphError::Size {
-            value: node.title(),
+            value: l.title_of_result(node),
             reason: "it follows from values, which are not computed".to_owned(),
         })
     };

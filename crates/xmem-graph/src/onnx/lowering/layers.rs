@@ -1,4 +1,4 @@
-//! Convolutions, dropout, attention and softmax.
+//! Convolutions, dropout, attention, softmax and recurrent layers.
 
 use super::super::fact::Fact;
 use super::super::model::Node;
@@ -15,6 +15,7 @@ pub(super) fn lower(l: &mut Lowering<'_>, node: &Node) -> Result<bool, GraphErro
         "Dropout" => dropout(l, node),
         "Softmax" | "LogSoftmax" => softmax(l, node),
         "Attention" | "xmem::Attention" => attention(l, node),
+        "LSTM" | "GRU" | "RNN" => recurrent(l, node),
         _ => Ok(false),
     }
 }
@@ -162,6 +163,32 @@ fn dropout(l: &mut Lowering<'_>, node: &Node) -> Result<bool, GraphError> {
         ("train", Argument::Bool(true)),
     ];
     l.result(node, "aten.dropout.default", &arguments, x)
+}
+
+/// A recurrent layer, which has no definition: the sizes of its results (ONNX `LSTM`).
+fn recurrent(l: &mut Lowering<'_>, node: &Node) -> Result<bool, GraphError> {
+    let (x, weight) = (l.fact(node.input(0))?.clone(), l.fact(node.input(2))?.clone());
+    let ([length, batch, _], [directions, _, hidden]) = (x.dims.as_slice(), weight.dims.as_slice())
+    else {
+        return Err(GraphError::Format(format!(
+            "sizes {:?} with weights {:?}",
+            x.dims, weight.dims
+        )));
+    };
+    let state = vec![*directions, *batch, *hidden];
+    let mut results = vec![Fact::of(x.dtype, vec![*length, *directions, *batch, *hidden])?];
+    for _ in 1..node.outputs.len() {
+        results.push(Fact::of(x.dtype, state.clone())?);
+    }
+    let input = l.value(node.input(0))?;
+    let mut arguments = vec![("input", Argument::Value(input))];
+    for (at, name) in [(1, "weight_ih"), (2, "weight_hh"), (3, "bias")] {
+        if node.input(at).is_some() {
+            let dims = l.fact(node.input(at))?.dims.clone();
+            arguments.push((name, Argument::Value(weight_of(l, node, at, &dims)?)));
+        }
+    }
+    l.results(node, &format!("onnx::{}", node.operator), &arguments, results)
 }
 
 /// `F.softmax`. Before operator set 13 all dimensions behind the axis are one.

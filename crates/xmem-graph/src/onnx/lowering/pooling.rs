@@ -117,7 +117,7 @@ fn resize(l: &mut Lowering<'_>, node: &Node) -> Result<bool, GraphError> {
                     Some(declared) => declared.dims,
                     None => {
                         return Err(GraphError::Size {
-                            value: node.title(),
+                            value: l.title_of_result(node),
                             reason: "its scales are not in the file".to_owned(),
                         });
                     }

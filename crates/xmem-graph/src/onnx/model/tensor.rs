@@ -7,6 +7,9 @@ use crate::dtype::DType;
 use crate::error::GraphError;
 use prost::bytes::Bytes;
 
+/// Factors for each dimension of an image or a video.
+const MOST_FACTORS: i64 = 5;
+
 /// Sizes and type, and the values of a small tensor that is in the file.
 pub(super) fn fact(tensor: &TensorProto) -> Result<Fact, GraphError> {
     let number = tensor.data_type.unwrap_or(0);
@@ -15,8 +18,9 @@ pub(super) fn fact(tensor: &TensorProto) -> Result<Fact, GraphError> {
     let fact = Fact::of(dtype, tensor.dims.clone())?;
     let count = fact.elements();
     let is_small = usize::try_from(count).is_ok_and(|count| count <= MOST_KNOWN);
-    // Weights change, so that only single values of theirs are of use: factors and bounds.
-    if !is_small || tensor.data_location == Some(1) || (dtype.is_floating_point() && count > 1) {
+    // Weights change, so that only few values of theirs are of use: factors, bounds and scales.
+    let is_weight = dtype.is_floating_point() && count > MOST_FACTORS;
+    if !is_small || is_weight || tensor.data_location == Some(1) {
         return Ok(fact);
     }
     Ok(match values(tensor, dtype, count) {
@@ -158,7 +162,7 @@ mod tests {
         let elsewhere =
             TensorProto { data_location: Some(1), ..raw(tensor(6, &[1]), &[1, 0, 0, 0]) };
         assert_eq!(known(&elsewhere), Some(None));
-        assert_eq!(known(&raw(tensor(1, &[2]), &[0; 8])), Some(None));
+        assert_eq!(known(&raw(tensor(1, &[6]), &[0; 24])), Some(None));
         assert_eq!(known(&tensor(8, &[2])), None, "strings");
         assert_eq!(known(&tensor(1, &[1 << 30, 1 << 30])), None);
     }
