@@ -19,6 +19,14 @@ from torch import nn
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
+# Notes of the exporter that are read.
+KEPT = (
+    "pkg.torch.onnx.name_scopes",
+    "pkg.torch.onnx.class_hierarchy",
+    "pkg.torch.export.graph_signature.InputSpec.kind",
+    "pkg.onnxscript",
+)
+
 # Tensors with more bytes are written without their data: they are weights.
 MOST_BYTES = 1024
 
@@ -140,17 +148,14 @@ def strip(model):
         tensor.ClearField("data_location")
         if len(tensor.raw_data) > MOST_BYTES:
             tensor.ClearField("raw_data")
-    for node in model.graph.node:
-        keep = ("pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy", "pkg.onnxscript.rewriter.rule_name")
-        kept = [p for p in node.metadata_props if p.key in keep]
-        kept = [(p.key, p.value) for p in kept]
-        del node.metadata_props[:]
+    values = [*model.graph.value_info, *model.graph.input, *model.graph.output]
+    for item in [*model.graph.node, *values]:
+        kept = [(p.key, p.value) for p in item.metadata_props if p.key.startswith(KEPT)]
+        del item.metadata_props[:]
         for key, value in kept:
-            node.metadata_props.add(key=key, value=value)
-        node.doc_string = ""
+            item.metadata_props.add(key=key, value=value)
+        item.doc_string = ""
     del model.metadata_props[:]
-    for value in [*model.graph.value_info, *model.graph.input, *model.graph.output]:
-        del value.metadata_props[:]
     del model.graph.metadata_props[:]
 
 

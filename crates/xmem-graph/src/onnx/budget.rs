@@ -39,6 +39,7 @@ fn field(of: Kind, tag: u32) -> Option<Kind> {
         (Kind::TensorType, 2) => Kind::Shape,
         (Kind::Model, 8)
         | (Kind::Node, 1 | 2 | 9)
+        | (Kind::ValueInfo, 4)
         | (Kind::Shape, 1)
         | (Kind::Tensor, 4 | 5 | 7 | 10) => Kind::Leaf,
         _ => return None,

@@ -297,7 +297,7 @@ fn concat(node: &Node, all: &[&Fact]) -> Option<Fact> {
         )
     };
     let dims = vec![known.len() as i64];
-    is_small(&dims).then(|| Fact { dtype: first.dtype, dims, known: Some(known) })
+    is_small(&dims).then_some(Fact { dtype: first.dtype, dims, known: Some(known) })
 }
 
 fn split(node: &Node, x: &Fact, sizes: Option<&Fact>) -> Option<Vec<Fact>> {

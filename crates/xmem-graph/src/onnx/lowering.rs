@@ -14,7 +14,7 @@ pub(super) mod views;
 
 use super::fact::{Fact, Known};
 use super::fold;
-use super::model::{Dimension, Model, Name, Node};
+use super::model::{Dimension, InitializerKind, Model, Name, Node};
 use crate::dtype::DType;
 use crate::error::GraphError;
 use crate::expression::Expression;
@@ -310,12 +310,12 @@ impl Lowering<'_> {
             return Ok(id);
         }
         if let Some(initializer) = self.model.initializers.get(&name) {
-            return Ok(if initializer.is_code {
-                self.add_input(name, None, &fact, InputRole::Constant)
-            } else if fact.dtype.is_floating_point() {
-                self.parameter(name, None, &fact.dims)
-            } else {
-                self.add_input(name, None, &fact, InputRole::Buffer)
+            return Ok(match initializer.kind {
+                InitializerKind::Code => self.add_input(name, None, &fact, InputRole::Constant),
+                InitializerKind::Weight if fact.dtype.is_floating_point() => {
+                    self.parameter(name, None, &fact.dims)
+                }
+                _ => self.add_input(name, None, &fact, InputRole::Buffer),
             });
         }
         let id = self.constant(name, &fact);

@@ -42,8 +42,18 @@ pub struct Model {
 #[derive(Clone, Debug)]
 pub(super) struct Initializer {
     pub(super) fact: Fact,
-    /// From a `Constant` node, which is part of the model's code, and no weight.
-    pub(super) is_code: bool,
+    pub(super) kind: InitializerKind,
+}
+
+/// What a tensor of the file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum InitializerKind {
+    /// A parameter, if it is of floating point; else a buffer.
+    Weight,
+    /// A buffer.
+    Buffer,
+    /// A constant of the model's code.
+    Code,
 }
 
 /// What the file says about a value.
@@ -188,7 +198,11 @@ impl Model {
         }
         let mut declared = BTreeMap::new();
         for value in graph.value_info.iter().chain(&graph.output) {
+            let kind = scope::kind(&value.metadata_props);
             let value = reader.declared(value);
+            if let (Some(kind), Some(known)) = (kind, reader.initializers.get_mut(&value.name)) {
+                known.kind = kind;
+            }
             if value.dims.is_some() {
                 declared.insert(value.name, value);
             }
@@ -254,7 +268,7 @@ impl Reader {
         let text = tensor.name.as_deref().unwrap_or_default();
         let fact = tensor::fact(tensor).map_err(|error| of_tensor(text, &error))?;
         let name = self.name(text);
-        self.initializers.insert(name, Initializer { fact, is_code: false });
+        self.initializers.insert(name, Initializer { fact, kind: InitializerKind::Weight });
         Ok(())
     }
 
@@ -351,7 +365,7 @@ impl Reader {
         {
             let fact = tensor::constant(&read)
                 .ok_or_else(|| damaged(format!("{} has no value that is read", read.title())))?;
-            self.initializers.insert(output, Initializer { fact, is_code: true });
+            self.initializers.insert(output, Initializer { fact, kind: InitializerKind::Code });
             return Ok(None);
         }
         Ok(Some(read))

@@ -115,6 +115,8 @@ pub(super) struct ValueInfoProto {
     pub(super) name: Option<String>,
     #[prost(message, optional, tag = "2")]
     pub(super) r#type: Option<TypeProto>,
+    #[prost(message, repeated, tag = "4")]
+    pub(super) metadata_props: Vec<StringStringEntryProto>,
 }
 
 #[derive(Clone, PartialEq, Message)]

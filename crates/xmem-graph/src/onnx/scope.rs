@@ -1,5 +1,6 @@
 //! The modules around a node, as the two exporters of PyTorch note them.
 
+use super::model::InitializerKind;
 use super::proto::StringStringEntryProto;
 use crate::graph::ModuleFrame;
 
@@ -26,6 +27,21 @@ fn within(name: &str, properties: &[StringStringEntryProto]) -> Vec<ModuleFrame>
         (Some(scopes), Some(classes)) => noted(scopes, classes),
         _ => named(name),
     }
+}
+
+/// The kind of an initializer, if the file says it: the exporter of torch.export notes what each of its inputs is, and its
+/// optimizer of which values it computed a constant (torch/onnx/_internal/exporter/_core.py).
+pub(super) fn kind(properties: &[StringStringEntryProto]) -> Option<InitializerKind> {
+    match property(properties, "pkg.torch.export.graph_signature.InputSpec.kind") {
+        Some("PARAMETER") => return Some(InitializerKind::Weight),
+        Some("BUFFER") => return Some(InitializerKind::Buffer),
+        Some("CONSTANT_TENSOR") => return Some(InitializerKind::Code),
+        _ => {}
+    }
+    let sources = list(property(properties, "pkg.onnxscript.optimizer.folded_from")?);
+    let is_weight = |name: &String| name.ends_with(".weight") || name.ends_with(".bias");
+    let is_of_weights = sources.iter().any(is_weight);
+    Some(if is_of_weights { InitializerKind::Weight } else { InitializerKind::Code })
 }
 
 /// The operator of PyTorch that a node is part of, if the file says it: `aten.silu.default`.
@@ -78,7 +94,26 @@ fn named(name: &str) -> Vec<ModuleFrame> {
 
 #[cfg(test)]
 mod tests {
-    use super::{StringStringEntryProto, modules};
+    use super::{InitializerKind, StringStringEntryProto, kind, modules};
+
+    fn property(key: &str, value: &str) -> StringStringEntryProto {
+        StringStringEntryProto { key: Some(format!("pkg.{key}")), value: Some(value.to_owned()) }
+    }
+
+    #[test]
+    fn the_exporter_notes_what_an_initializer_is() {
+        let (input, folded) =
+            ("torch.export.graph_signature.InputSpec.kind", "onnxscript.optimizer.folded_from");
+        for (key, value, expected) in [
+            (input, "PARAMETER", Some(InitializerKind::Weight)),
+            (input, "BUFFER", Some(InitializerKind::Buffer)),
+            (folded, "['arange', 'wpe.weight']", Some(InitializerKind::Weight)),
+            (folded, "['arange', 'inv_freq']", Some(InitializerKind::Code)),
+            ("another", "PARAMETER", None),
+        ] {
+            assert_eq!(kind(&[property(key, value)]), expected, "{value}");
+        }
+    }
 
     #[test]
     fn modules_are_read_from_names_and_from_metadata() {
@@ -95,14 +130,10 @@ mod tests {
             paths("/encoder/layer_0/mlp/mlp.0/MatMul"),
             ["", "encoder", "encoder.layer_0", "encoder.layer_0.mlp", "encoder.layer_0.mlp.0"]
         );
-        let property = |key: &str, value: &str| StringStringEntryProto {
-            key: Some(format!("pkg.torch.onnx.{key}")),
-            value: Some(value.to_owned()),
-        };
         let noted = [
-            property("name_scopes", "['', 'layer1', 'layer1.0', 'conv2d']"),
+            property("torch.onnx.name_scopes", "['', 'layer1', 'layer1.0', 'conv2d']"),
             property(
-                "class_hierarchy",
+                "torch.onnx.class_hierarchy",
                 "['a.ResNet', 'torch.nn.Sequential', 'a.Block', 'aten.conv2d.default']",
             ),
         ];

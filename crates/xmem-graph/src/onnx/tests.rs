@@ -83,6 +83,7 @@ fn value(name: &str, dtype: &str, dims: &[&str]) -> ValueInfoProto {
         r#type: Some(TypeProto {
             tensor_type: Some(TensorTypeProto { elem_type: Some(elem_type), shape }),
         }),
+        ..ValueInfoProto::default()
     }
 }
 

@@ -2,6 +2,7 @@
 //! model does that computes attention itself (torch/onnx/_internal/torchscript_exporter/symbolic_opset14.py and
 //! torch/onnx/_internal/exporter/_torchlib/ops/nn.py, `scaled_dot_product_attention`).
 
+use super::super::fact::Fact;
 use super::super::model::{Attribute, Name, Node};
 use super::replaced;
 use super::view::View;
@@ -14,7 +15,7 @@ pub(super) fn scaled_dot_product(view: &View<'_>, node: &Node) -> Option<Node> {
     let mut weights = node.input(0);
     let mut dropout = None;
     if let Some(dropped) = view.only_for(weights, "Dropout") {
-        dropout = Some(view.fact(dropped.input(1)).and_then(|f| f.scalar()).unwrap_or(0.5));
+        dropout = Some(view.fact(dropped.input(1)).and_then(Fact::scalar).unwrap_or(0.5));
         weights = dropped.input(0);
     }
     // Rows without any key are zeros.
@@ -84,7 +85,7 @@ fn untransposed(view: &View<'_>, name: Name) -> Option<Name> {
 fn as_given(view: &View<'_>, mask: Name) -> Name {
     let choice = view.made_by(Some(mask), "Where").filter(|choice| {
         view.is_number(choice.input(1), 0.0)
-            && view.fact(choice.input(2)).and_then(|f| f.scalar()) == Some(f64::NEG_INFINITY)
+            && view.fact(choice.input(2)).and_then(Fact::scalar) == Some(f64::NEG_INFINITY)
     });
     choice.and_then(|choice| choice.input(0)).unwrap_or(mask)
 }

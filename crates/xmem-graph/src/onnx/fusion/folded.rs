@@ -1,7 +1,7 @@
 //! Layers that an exporter folded into others, where the file shows it.
 
 use super::super::fact::Fact;
-use super::super::model::{Initializer, Model, Name, Node};
+use super::super::model::{Initializer, InitializerKind, Model, Name, Node};
 use crate::dtype::DType;
 
 /// Takes apart convolutions into which a batch normalization was folded, and gives layers back a bias that was left out
@@ -113,6 +113,6 @@ fn vector(model: &mut Model, node: &Node, beside: usize, part: &str, size: i64) 
     };
     let name = model.invent(format!("{path}.{part}"));
     let fact = Fact { dtype, dims: vec![size], known: None };
-    model.initializers.insert(name, Initializer { fact, is_code: false });
+    model.initializers.insert(name, Initializer { fact, kind: InitializerKind::Weight });
     name
 }

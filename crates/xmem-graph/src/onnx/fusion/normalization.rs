@@ -20,7 +20,7 @@ pub(super) fn layer_norm(view: &View<'_>, node: &Node) -> Option<Node> {
     let axes = mean_of(view, centered.input(1), |name| name == x)?;
     let root = view.only_for(quotient.input(1), "Sqrt")?;
     let sum = view.only_for(root.input(0), "Add")?;
-    let is_small = |name| view.fact(name).and_then(|f| f.scalar()).is_some_and(|v| v < 0.1);
+    let is_small = |name| view.fact(name).and_then(Fact::scalar).is_some_and(|v| v < 0.1);
     let (epsilon, variance) = view.beside(sum, is_small)?;
     let is_square = |name: Option<Name>| {
         view.only_for(name, "Pow").is_some_and(|power| {
@@ -33,7 +33,7 @@ pub(super) fn layer_norm(view: &View<'_>, node: &Node) -> Option<Node> {
     }
     let mut layer = replaced(node, "LayerNormalization", vec![x, weight, bias]);
     layer.attributes.insert("axis".to_owned(), Attribute::Int(*axes.iter().min()?));
-    let epsilon = view.fact(epsilon).and_then(|f| f.scalar()).unwrap_or(1e-5);
+    let epsilon = view.fact(epsilon).and_then(Fact::scalar).unwrap_or(1e-5);
     layer.attributes.insert("epsilon".to_owned(), Attribute::Float(epsilon));
     Some(layer)
 }
