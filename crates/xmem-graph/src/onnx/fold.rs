@@ -30,6 +30,7 @@ pub(super) fn fold(node: &Node, inputs: &[Option<&Fact>]) -> Option<Vec<Fact>> {
         "Concat" => one(concat(node, &inputs.iter().copied().collect::<Option<Vec<_>>>()?)?),
         "Split" => split(node, first()?, operand(1)),
         "Squeeze" | "Unsqueeze" | "Reshape" => one(reshaped(node, first()?, operand(1))?),
+        "Transpose" => one(transposed(node, first()?)?),
         "Range" => one(range(first()?, operand(1)?, operand(2)?)?),
         "ConstantOfShape" => one(constant_of_shape(node, first()?)?),
         "Expand" => one(expand(first()?, operand(1)?)?),
@@ -329,6 +330,28 @@ fn reshaped(node: &Node, x: &Fact, operand: Option<&Fact>) -> Option<Fact> {
             .ok()?,
     };
     Some(Fact { dims, ..x.clone() })
+}
+
+fn transposed(node: &Node, x: &Fact) -> Option<Fact> {
+    let rank = x.rank();
+    let order = node.ints("perm").unwrap_or_else(|| (0..rank as i64).rev().collect());
+    let order: Vec<usize> = order.iter().map(|a| place(*a, rank).ok()).collect::<Option<_>>()?;
+    if (0..rank).any(|axis| !order.contains(&axis)) || order.len() != rank {
+        return None;
+    }
+    let dims: Vec<i64> = order.iter().map(|&axis| x.dims[axis]).collect();
+    let stride = |axis: usize| x.dims[axis + 1..].iter().product::<i64>();
+    let count = dims.iter().product::<i64>();
+    let place_of = |flat: i64| {
+        let (mut rest, mut at) = (flat, 0);
+        for (&axis, &size) in order.iter().zip(&dims).rev() {
+            at += rest % size * stride(axis);
+            rest /= size;
+        }
+        at as usize
+    };
+    let known = x.known.as_ref()?.at(&(0..count).map(place_of).collect::<Vec<_>>())?;
+    Some(Fact { dtype: x.dtype, dims, known: Some(known) })
 }
 
 /// Sizes without those of one.

@@ -276,6 +276,11 @@ fn nodes_are_calls_with_the_sizes_of_their_results() {
             "int i 0\nints a 0\nints r -1\nShape x -> s\nGather s i -> n\nUnsqueeze n a -> n1\nConcat n1 r -> t; axis=0\nReshape x t -> z",
             "reshape[2,192]",
         ),
+        // Paddings, as TorchScript turns PyTorch's around.
+        (
+            "ints p 1,2,0,3,0,0,0,0\nints r -1,2\nReshape p r -> a\nints s -1\nints e -9223372036854775807\nints x0 0\nSlice a s e x0 s -> b\nTranspose b -> c; perm=1,0\nints f -1\nReshape c f -> d\nPad x d -> z",
+            "constant_pad_nd[2,3,11,11]",
+        ),
         ("int i 0\nint j 40\nint k 1\nRange i j k -> z", "arange.start[40]"),
         ("ints s 40,40\nConstantOfShape s -> z", "full[40,40]"),
         ("Size x -> s\nCast s -> f; to=1\nMul x f -> z", "mul.Tensor[2,3,8,8]"),
