@@ -12,6 +12,7 @@ mod lowering;
 mod model;
 mod proto;
 mod scope;
+mod sizes;
 #[cfg(test)]
 mod tests;
 

@@ -3,6 +3,7 @@
 
 use super::fact::{Fact, Known, MOST_KNOWN, broadcast, place};
 use super::model::Node;
+use super::sizes::{reshaped, squeezed, unsqueezed};
 use crate::dtype::DType;
 
 /// The results of a node whose operands are known; `None` if they are not, or the operator is none of shapes.
@@ -29,7 +30,7 @@ pub(super) fn fold(node: &Node, inputs: &[Option<&Fact>]) -> Option<Vec<Fact>> {
         "Slice" => one(slice(node, first()?, &[1, 2, 3, 4].map(operand))?),
         "Concat" => one(concat(node, &inputs.iter().copied().collect::<Option<Vec<_>>>()?)?),
         "Split" => split(node, first()?, operand(1)),
-        "Squeeze" | "Unsqueeze" | "Reshape" => one(reshaped(node, first()?, operand(1))?),
+        "Squeeze" | "Unsqueeze" | "Reshape" => one(resized(node, first()?, operand(1))?),
         "Transpose" => one(transposed(node, first()?)?),
         "Range" => one(range(first()?, operand(1)?, operand(2)?)?),
         "ConstantOfShape" => one(constant_of_shape(node, first()?)?),
@@ -318,7 +319,7 @@ fn split(node: &Node, x: &Fact, sizes: Option<&Fact>) -> Option<Vec<Fact>> {
     Some(parts)
 }
 
-fn reshaped(node: &Node, x: &Fact, operand: Option<&Fact>) -> Option<Fact> {
+fn resized(node: &Node, x: &Fact, operand: Option<&Fact>) -> Option<Fact> {
     let given = match operand {
         Some(fact) => Some(fact.known_ints()?.to_vec()),
         None => node.ints(if node.operator == "Reshape" { "shape" } else { "axes" }),
@@ -326,8 +327,7 @@ fn reshaped(node: &Node, x: &Fact, operand: Option<&Fact>) -> Option<Fact> {
     let dims = match node.operator.as_str() {
         "Squeeze" => squeezed(&x.dims, given.as_deref())?,
         "Unsqueeze" => unsqueezed(&x.dims, &given?)?,
-        _ => super::lowering::views::reshaped(&x.dims, &given?, node.int("allowzero", 0) == 1)
-            .ok()?,
+        _ => reshaped(&x.dims, &given?, node.int("allowzero", 0) == 1).ok()?,
     };
     Some(Fact { dims, ..x.clone() })
 }
@@ -352,23 +352,6 @@ fn transposed(node: &Node, x: &Fact) -> Option<Fact> {
     };
     let known = x.known.as_ref()?.at(&(0..count).map(place_of).collect::<Vec<_>>())?;
     Some(Fact { dtype: x.dtype, dims, known: Some(known) })
-}
-
-/// Sizes without those of one.
-pub(super) fn squeezed(dims: &[i64], axes: Option<&[i64]>) -> Option<Vec<i64>> {
-    let axes: Vec<usize> = match axes {
-        Some(axes) => axes.iter().map(|a| place(*a, dims.len()).ok()).collect::<Option<_>>()?,
-        None => (0..dims.len()).filter(|at| dims[*at] == 1).collect(),
-    };
-    Some(dims.iter().enumerate().filter(|(at, _)| !axes.contains(at)).map(|(_, &d)| d).collect())
-}
-
-/// Sizes with those of one at these places of the result.
-pub(super) fn unsqueezed(dims: &[i64], axes: &[i64]) -> Option<Vec<i64>> {
-    let rank = dims.len().checked_add(axes.len()).filter(|rank| *rank <= 64)?;
-    let axes: Vec<usize> = axes.iter().map(|a| place(*a, rank).ok()).collect::<Option<_>>()?;
-    let mut own = dims.iter();
-    (0..rank).map(|at| if axes.contains(&at) { Some(1) } else { own.next().copied() }).collect()
 }
 
 fn range(start: &Fact, end: &Fact, step: &Fact) -> Option<Fact> {

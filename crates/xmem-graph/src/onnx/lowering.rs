@@ -10,7 +10,7 @@ mod normalization;
 mod pooling;
 mod products;
 mod reductions;
-pub(super) mod views;
+mod views;
 
 use super::fact::{Fact, Known};
 use super::fold;

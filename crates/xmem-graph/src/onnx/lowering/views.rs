@@ -1,8 +1,8 @@
 //! Operators that look at the same memory in other sizes, and those that copy for it.
 
 use super::super::fact::{Fact, broadcast, elements};
-use super::super::fold::{squeezed, unsqueezed};
 use super::super::model::Node;
+use super::super::sizes::{reshaped, squeezed, unsqueezed};
 use super::{Lowering, numbers};
 use crate::error::GraphError;
 use crate::graph::{Argument, ValueId};
@@ -24,37 +24,6 @@ pub(super) fn lower(l: &mut Lowering<'_>, node: &Node) -> Result<bool, GraphErro
         "SpaceToDepth" => space_to_depth(l, node),
         _ => Ok(false),
     }
-}
-
-/// Sizes with at most one of -1, which follows from the others, and zeros for those of the input (ONNX `Reshape`).
-pub(in super::super) fn reshaped(
-    from: &[i64],
-    to: &[i64],
-    allows_zero: bool,
-) -> Result<Vec<i64>, GraphError> {
-    let wrong = || GraphError::Shapes(format!("{from:?} cannot have the sizes {to:?}"));
-    let mut dims = Vec::new();
-    for (at, &size) in to.iter().enumerate() {
-        dims.push(match size {
-            0 if !allows_zero => *from.get(at).ok_or_else(wrong)?,
-            size if size < -1 => return Err(wrong()),
-            size => size,
-        });
-    }
-    let count = elements(from).ok_or_else(wrong)?;
-    if let Some(open) = dims.iter().position(|d| *d == -1) {
-        let others = dims.iter().enumerate().filter(|(at, _)| *at != open).map(|(_, d)| *d);
-        let others: Vec<i64> = others.collect();
-        if others.contains(&-1) {
-            return Err(wrong());
-        }
-        let others = elements(&others).ok_or_else(wrong)?;
-        if others == 0 || count % others != 0 {
-            return Err(wrong());
-        }
-        dims[open] = count / others;
-    }
-    if elements(&dims) == Some(count) { Ok(dims) } else { Err(wrong()) }
 }
 
 fn input(l: &mut Lowering<'_>, node: &Node) -> Result<(&'static str, Argument), GraphError> {
