@@ -129,7 +129,7 @@ fn models_of_onnx_need_what_was_recorded() {
         let figure = |key: &str, recorded: &str| {
             let bytes = answer["peak"][key].as_u64().expect("bytes");
             let truth = u64::try_from(truth(recorded)).expect("bytes");
-            (format!("{}.{}", bytes >> 20, (bytes >> 10 & 1023) * 10 >> 10), error(bytes, truth))
+            (format!("{}.{}", bytes >> 20, ((bytes >> 10 & 1023) * 10) >> 10), error(bytes, truth))
         };
         let (allocated, a) = figure("allocated_bytes", "allocated-bytes");
         let (reserved, r) = figure("reserved_bytes", "reserved-bytes");
