@@ -173,6 +173,8 @@ pub struct GraphSource {
     pub unknown_operators: Vec<String>,
     /// Operators whose results have other sizes than the graph says.
     pub different_sizes: Vec<String>,
+    /// What was assumed where the file of the graph does not say what PyTorch does, a sentence each.
+    pub assumptions: Vec<String>,
 }
 
 /// The reason why a recording ended.

@@ -31,7 +31,7 @@ pub(crate) enum Kind {
     Durations,
     /// An answer: JSON.
     Answer,
-    /// The graph of a model: a zip archive.
+    /// The graph of a model: a zip archive, or a model of ONNX.
     Graph,
 }
 
@@ -61,7 +61,7 @@ impl Kind {
             Self::Script => Bytes::mib(4),
             Self::List => Bytes::mib(16),
             Self::Baseline | Self::Answer => Bytes::mib(256),
-            // Archives of torch.export have the weights in them, which are not read.
+            // Archives of torch.export and models of ONNX have the weights in them, which are not read.
             Self::Graph => Bytes::gib(8),
             Self::Blocks => Bytes::gib(8),
         };
@@ -81,7 +81,7 @@ impl Kind {
             Self::Blocks => is_compressed(head) || head.starts_with(b"\x80") || !head.contains(&0),
             Self::Device | Self::List | Self::Script | Self::Durations | Self::Answer => true,
             Self::Baseline => head.starts_with(b"{"),
-            Self::Graph => head.starts_with(b"PK"),
+            Self::Graph => head.starts_with(b"PK") || xmem_graph::onnx::is_model(head),
         }
     }
 

@@ -111,6 +111,26 @@ impl DType {
         })
     }
 
+    /// The type with this number in ONNX (onnx/onnx.proto, `TensorProto.DataType`); types that PyTorch lacks are those
+    /// of the same size.
+    pub(crate) const fn of_onnx(number: i32) -> Option<Self> {
+        Some(match number {
+            1 => Self::F32,
+            2 | 17..=20 => Self::U8,
+            3 => Self::I8,
+            4 | 5 => Self::I16,
+            6 | 12 => Self::I32,
+            7 | 13 => Self::I64,
+            9 => Self::Bool,
+            10 => Self::F16,
+            11 => Self::F64,
+            14 => Self::C64,
+            15 => Self::C128,
+            16 => Self::BF16,
+            _ => return None,
+        })
+    }
+
     /// The name in PyTorch, without `torch.`.
     #[must_use]
     pub const fn name(self) -> &'static str {

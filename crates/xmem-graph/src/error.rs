@@ -7,7 +7,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum GraphError {
     /// Neither of the formats that are read.
-    #[error("not a graph: expected an archive of torch.export (.pt2)")]
+    #[error("not a graph: expected an archive of torch.export (.pt2) or a model of ONNX (.onnx)")]
     UnknownFormat,
     /// The archive is damaged.
     #[error("cannot read the archive: {0}")]
@@ -35,6 +35,19 @@ pub enum GraphError {
         value: String,
         /// Why.
         reason: String,
+    },
+    /// Operands whose sizes do not fit each other.
+    #[error("sizes do not fit: {0}")]
+    Shapes(String),
+    /// A graph that fixes sizes which were changed.
+    #[error(
+        "the graph was exported with fixed sizes, and cannot have others: {what} at {node} (export it with dynamic_axes or dynamic_shapes)"
+    )]
+    Rebatched {
+        /// The operator.
+        node: String,
+        /// The sizes that do not fit.
+        what: String,
     },
     /// A tensor that no machine holds.
     #[error("a tensor of the graph is larger than any machine's memory")]

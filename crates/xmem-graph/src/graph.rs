@@ -17,6 +17,8 @@ pub struct Graph {
     pub symbols: BTreeMap<String, i64>,
     /// The release of PyTorch that made the graph.
     pub torch: Option<String>,
+    /// What was assumed where the file does not say what PyTorch does, a sentence each.
+    pub assumptions: Vec<String>,
 }
 
 /// A sequence of operators: the whole graph, or one that an operator runs.

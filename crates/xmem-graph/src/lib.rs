@@ -1,5 +1,5 @@
-//! Training jobs from the graph of a model, without running it: an archive of torch.export goes in, and what
-//! PyTorch would do with it comes out as a profiler's trace.
+//! Training jobs from the graph of a model, without running it: an archive of torch.export or a model of ONNX goes in,
+//! and what PyTorch would do with it comes out as a profiler's trace.
 //!
 //! A graph is *acted*: each operator allocates what ATen's operator allocates on a CPU and keeps what its gradient
 //! needs, backward runs in autograd's order, the optimizer goes over the parameters, and memory is freed with its
@@ -15,6 +15,7 @@ mod expression;
 pub mod graph;
 mod interpreter;
 mod job;
+pub mod onnx;
 mod optimizer;
 pub mod pt2;
 mod training;

@@ -266,10 +266,11 @@ fn ended(EndedDto { reason, detail, needed }: EndedDto) -> Ended {
 struct GraphDto {
     unknown_operators: Vec<String>,
     different_sizes: Vec<String>,
+    assumptions: Vec<String>,
 }
 
-fn graph(GraphDto { unknown_operators, different_sizes }: GraphDto) -> GraphSource {
-    GraphSource { unknown_operators, different_sizes }
+fn graph(GraphDto { unknown_operators, different_sizes, assumptions }: GraphDto) -> GraphSource {
+    GraphSource { unknown_operators, different_sizes, assumptions }
 }
 
 #[derive(Deserialize)]

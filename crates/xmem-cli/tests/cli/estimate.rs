@@ -6,6 +6,9 @@ use expect_test::expect_file;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
+#[path = "../../../../fuzz/graph.rs"]
+mod fuzzed;
+
 fn traces() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces")
 }
@@ -86,6 +89,92 @@ fn graphs_of_recorded_jobs_need_what_was_recorded() {
     expect_file![traces().join("graphs/today.txt")].assert_eq(&(lines.join("\n") + "\n"));
     assert!(quantile(&allocated, 50) <= 1.0 && quantile(&allocated, 90) <= 3.0);
     assert!(quantile(&reserved, 50) <= 2.0);
+}
+
+/// What the fuzz target of graphs checks, of a graph of each format, whole and cut off.
+#[test]
+fn graphs_end_with_an_answer_or_an_error() {
+    for name in ["mlp_adam.pt2", "onnx/mlp.torchscript.onnx", "onnx/unet.dynamo.onnx"] {
+        let bytes = std::fs::read(traces().join("graphs").join(name)).expect("a graph");
+        for end in [bytes.len(), bytes.len() / 2, 100] {
+            fuzzed::graph(&bytes[..end]);
+        }
+    }
+}
+
+/// Every model of ONNX of a recorded job, as each exporter wrote it; `traces/graphs/onnx/today.txt` has the errors.
+#[test]
+fn models_of_onnx_need_what_was_recorded() {
+    let folder = traces().join("graphs/onnx");
+    let text = std::fs::read_to_string(folder.join("recorded.toml")).expect("the recordings");
+    let recorded: toml::Table = text.parse().expect("TOML");
+    let files = std::fs::read_dir(&folder).expect("the models").filter_map(|entry| {
+        entry.ok()?.file_name().into_string().ok()?.strip_suffix(".onnx").map(str::to_owned)
+    });
+    let mut names: Vec<String> = files.collect();
+    names.sort();
+    assert!(names.len() >= 10, "{} models", names.len());
+    let mut errors = Vec::new();
+    let mut lines =
+        vec![format!("{:<36} {:>12} {:>12}", "MiB (error in percent)", "allocated", "reserved")];
+    for name in &names {
+        let (model, _) = name.split_once('.').expect("a model and an exporter");
+        let truth = |key: &str| recorded[model][key].as_integer().expect("a number");
+        let batch = truth("batch").to_string();
+        let file = folder.join(format!("{name}.onnx")).display().to_string();
+        let of_training = ["--training", "--loss", "cross-entropy", "--optimizer", "sgd:momentum"];
+        let of_device = ["-d", "t4-16g", "--batch", &batch, "-f", "json"];
+        let answer = xmem(&[&[file.as_str()], &of_training[..], &of_device].concat()).json();
+        assert_eq!(answer["range"]["confidence"], "likely", "{name}");
+        let figure = |key: &str, recorded: &str| {
+            let bytes = answer["peak"][key].as_u64().expect("bytes");
+            let truth = u64::try_from(truth(recorded)).expect("bytes");
+            (format!("{}.{}", bytes >> 20, ((bytes >> 10 & 1023) * 10) >> 10), error(bytes, truth))
+        };
+        let (allocated, a) = figure("allocated_bytes", "allocated-bytes");
+        let (reserved, r) = figure("reserved_bytes", "reserved-bytes");
+        lines.push(format!("{name:<36} {allocated:>12} {reserved:>12}  ({a:+.2}, {r:+.2})"));
+        assert!(a.abs() <= 3.5, "{name}: {a}");
+        errors.push(r);
+    }
+    assert!(quantile(&errors, 50) <= 0.5, "{errors:?}");
+    expect_file![folder.join("today.txt")].assert_eq(&(lines.join("\n") + "\n"));
+}
+
+#[test]
+fn a_model_of_onnx_says_what_is_assumed_and_what_cannot_be() {
+    let folder = Folder::empty();
+    let onnx = |name: &str| traces().join(format!("graphs/onnx/{name}.onnx")).display().to_string();
+    let model = onnx("resnet18.torchscript");
+    let training = ["--training", "--loss", "cross-entropy", "-d", "t4-16g"];
+    let with = |file: &str, options: &[&str]| xmem(&[&[file], &training[..], options].concat());
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let output = with(&model, &["--notes"]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    for note in [
+        "from a model of ONNX that pytorch 2.11.0 wrote",
+        "the file leaves the batch size open: it is 1 unless --batch says another",
+        "the exporter folded 20 batch normalizations into convolutions",
+        "are taken as in place",
+        "the file has no dropout",
+    ] {
+        assert!(words(&output.stdout).contains(note), "{note}: {}", output.stdout);
+    }
+    let output = with(&model, &["--batch", "8,16"]);
+    assert_eq!(output.stdout.lines().count(), 3, "{}", output.stdout);
+    assert_eq!(with(&model, &["--freeze", "layer1,layer2", "-q"]).code, 0);
+    let says = |ran: &Ran, code: i32, message: &str| {
+        let text = words(&ran.stderr.replace('│', " "));
+        assert!(ran.code == code && text.contains(message), "{}: {text}", ran.code);
+    };
+    says(&xmem(&[&model, "-d", "t4-16g"]), 2, "does not say what is done with the model");
+    says(&with(&model, &["--length", "9"]), 2, "the length of sequences cannot be changed");
+    let gpt2 = onnx("gpt2.dynamo");
+    says(&with(&gpt2, &["--length", "9"]), 2, "the graph was exported with fixed sizes");
+    let bytes = std::fs::read(&model).expect("the model");
+    let cut = folder.path("cut.onnx");
+    std::fs::write(&cut, &bytes[..bytes.len() / 2]).expect("written");
+    says(&with(&cut, &[]), 3, "the graph is damaged");
 }
 
 #[test]

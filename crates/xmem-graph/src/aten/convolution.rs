@@ -28,7 +28,7 @@ pub(crate) fn spread(values: &[i64], rank: usize, default: i64) -> Vec<i64> {
 
 impl Geometry {
     /// Sizes of the result (aten/src/ATen/native/ConvUtils.h, `conv_output_size`, `conv_input_size`).
-    fn result(&self, x: &[i64], weight: &[i64]) -> Vec<i64> {
+    pub(crate) fn result(&self, x: &[i64], weight: &[i64]) -> Vec<i64> {
         let (Some(&batch), [out, within, ..]) = (x.first(), weight) else { return x.to_vec() };
         let channels = if self.transposed { within.saturating_mul(self.groups) } else { *out };
         let mut dims = vec![batch, channels];

@@ -19,7 +19,7 @@ pub(crate) struct Window {
 
 impl Window {
     /// Sizes of the result (aten/src/ATen/native/Pool.h, `pooling_output_shape`).
-    fn result(&self, x: &[i64]) -> Vec<i64> {
+    pub(crate) fn result(&self, x: &[i64]) -> Vec<i64> {
         let leading = x.len().saturating_sub(self.kernel.len());
         let mut dims = x.to_vec();
         for at in 0..self.kernel.len().min(x.len()) {

@@ -64,7 +64,13 @@ pub(super) fn graph(text: &str, weights: &BTreeMap<String, String>) -> Result<Gr
     }
     tie(&mut inputs, &body, weights);
     let torch = program.get("torch_version").and_then(Value::as_str).map(str::to_owned);
-    Ok(Graph { inputs, body: Arc::new(body), symbols: reader.symbols, torch })
+    Ok(Graph {
+        inputs,
+        body: Arc::new(body),
+        symbols: reader.symbols,
+        torch,
+        assumptions: Vec::new(),
+    })
 }
 
 /// Finds parameters that no operator uses because another name of the same data stands for them

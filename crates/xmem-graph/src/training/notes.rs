@@ -20,6 +20,7 @@ pub(super) fn of(job: &Job<'_>, findings: &Findings) -> String {
         "graph": {
             "unknown_operators": findings.unknown,
             "different_sizes": findings.different,
+            "assumptions": job.graph.assumptions,
         },
         "ended": {"reason": "steps"},
         "iterations": {"by": "optimizer-steps", "count": workload.iterations},

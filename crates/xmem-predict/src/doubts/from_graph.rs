@@ -14,6 +14,11 @@ fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
          each operator are as PyTorch's eager mode has them"
             .to_owned()
     });
+    if !graph.assumptions.is_empty() {
+        assessment
+            .notes
+            .report("graph-assumptions", Severity::Note, None, || graph.assumptions.join("; "));
+    }
     let list = |names: &[String]| names.iter().take(6).cloned().collect::<Vec<_>>().join(", ");
     let unknown = &graph.unknown_operators;
     if !unknown.is_empty() {

@@ -35,13 +35,14 @@ pub(crate) const SHORT_HELP: &[&str] = &[
         xmem estimate model.pt2 -d a100-40g --batch 8,16,32,64       other batch sizes\n  \
         xmem estimate model.pt2 -d a100-40g --batch 1..512           the largest batch that fits\n  \
         xmem estimate resnet.pt2 --training --optimizer sgd:momentum --loss cross-entropy -d t4-16g\n  \
-        xmem estimate model.pt2 --inference --dtype bfloat16 -d l4-24g\n\n\
+        xmem estimate model.pt2 --inference --dtype bfloat16 -d l4-24g\n  \
+        xmem estimate model.onnx --training --optimizer sgd:momentum --loss cross-entropy --batch 16 -d t4-16g\n\n\
         Exit code: 0 fits, 1 does not fit, 2 usage error, 3 unreadable or not a graph, 4 verdict withheld. With\n\
         several batches the worst one decides."
 )]
 pub(crate) struct EstimateGraphArgs {
-    /// Graph of a model: an archive of torch.export (.pt2), as `xmem export` and torch.export.save write it;
-    /// weights are not read; `-` for standard input
+    /// Graph of a model: an archive of torch.export (.pt2), as `xmem export` and torch.export.save write it, or a
+    /// model of ONNX (.onnx); weights are not read; `-` for standard input
     #[arg(value_name = "GRAPH", value_hint = ValueHint::FilePath)]
     pub(crate) graph: PathBuf,
     #[command(flatten)]
