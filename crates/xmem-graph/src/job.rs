@@ -165,6 +165,7 @@ impl Workload {
         if order.iter().any(|event| matches!(event, Event::Backward(_))) {
             training.order = order;
         }
+        training.keeps.results = true;
         if let Some(keeps) = file.keeps {
             training.keeps = Keeps {
                 results: keeps.outputs_at_backward || keeps.outputs,

@@ -125,7 +125,8 @@ impl Training {
             set_to_none: true,
             losses: vec![1],
             loss: None,
-            keeps: Keeps { results: true, into_next: true },
+            // Without a loop around it, the outermost module of a graph is the model: what it has names for dies in it.
+            keeps: Keeps { results: false, into_next: true },
         }
     }
 
