@@ -75,9 +75,9 @@ impl Source {
         match self {
             Self::Archive(archive) => size(&archive.graph, archive.graph.length_symbol()),
             // The second size of numbers of words.
-            Self::Model(sized) => {
-                sized.input_size(1, |tensor| !tensor.dtype.is_floating_point() && tensor.dims.len() == 2)
-            }
+            Self::Model(sized) => sized.input_size(1, |tensor| {
+                !tensor.dtype.is_floating_point() && tensor.dims.len() == 2
+            }),
         }
     }
 
@@ -100,8 +100,8 @@ impl SizedModel {
     /// A size of the first input of the batch that is such a tensor.
     fn input_size(&self, at: usize, is: impl Fn(&TensorInfo) -> bool) -> Option<i64> {
         let inputs = self.graph.inputs.iter().filter(|input| input.role == InputRole::Batch);
-        let mut tensors =
-            inputs.filter_map(|input| self.graph.body.values[input.value.0 as usize].tensor.as_ref());
+        let mut tensors = inputs
+            .filter_map(|input| self.graph.body.values[input.value.0 as usize].tensor.as_ref());
         tensors.find(|tensor| is(tensor))?.dims.get(at)?.value(&self.graph.symbols)
     }
 }

@@ -7,6 +7,7 @@ mod arithmetic;
 mod attention;
 mod convolution;
 mod creation;
+mod einsum;
 mod embedding;
 mod indexing;
 mod losses;

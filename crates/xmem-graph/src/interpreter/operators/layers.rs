@@ -16,6 +16,10 @@ pub(super) fn run(call: &Call<'_>, name: &str) -> Option<Vec<Value>> {
         "addmm" => one(e.addmm(&call.maybe("self")?, &call.maybe("mat1")?, &call.maybe("mat2")?)),
         "mm" => one(e.mm(&call.maybe("self")?, &call.maybe("mat2")?)),
         "bmm" => one(e.bmm(&call.maybe("self")?, &call.maybe("mat2")?)),
+        "einsum" => {
+            let operands: Vec<_> = call.tensors("tensors").into_iter().flatten().collect();
+            e.einsum(call.text("equation")?, &operands).and_then(one)
+        }
         "baddbmm" => {
             one(e.baddbmm(&call.maybe("self")?, &call.maybe("batch1")?, &call.maybe("batch2")?))
         }
