@@ -173,6 +173,8 @@ pub struct GraphSource {
     pub unknown_operators: Vec<String>,
     /// Operators whose results have other sizes than the graph says.
     pub different_sizes: Vec<String>,
+    /// Functions with a backward of their own, of which the graph has the operators of forward.
+    pub autograd_functions: Vec<String>,
     /// What was assumed where the file of the graph does not say what PyTorch does, a sentence each.
     pub assumptions: Vec<String>,
 }

@@ -24,6 +24,8 @@ struct JobFile {
     frozen: Vec<String>,
     #[serde(default)]
     beside: Vec<BesideEntry>,
+    #[serde(default)]
+    autograd_functions: Vec<String>,
     keeps: Option<KeepsEntry>,
 }
 
@@ -145,6 +147,7 @@ impl Workload {
             Some((dims, DType::named(&tensor.dtype)?))
         });
         workload.beside = beside.collect();
+        workload.autograd_functions = file.autograd_functions;
         if file.optimizer.is_empty() {
             return Ok(workload);
         }

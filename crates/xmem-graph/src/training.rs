@@ -34,6 +34,8 @@ pub struct Workload {
     /// Tensors of models on the device that the graph does not call, such as a moving average of the weights: their sizes and
     /// types.
     pub beside: Vec<(Vec<i64>, DType)>,
+    /// Functions with a backward of their own (`torch.autograd.Function`), of which a graph has the operators of forward alone.
+    pub autograd_functions: Vec<String>,
     /// Modules whose saved tensors are computed again in backward (`torch.utils.checkpoint`), by the end of their
     /// path; `*` stands for one name.
     pub checkpoints: Vec<String>,
@@ -109,6 +111,7 @@ impl Default for Workload {
             batch: None,
             length: None,
             beside: Vec::new(),
+            autograd_functions: Vec::new(),
             checkpoints: Vec::new(),
         }
     }

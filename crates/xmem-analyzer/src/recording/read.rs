@@ -266,11 +266,17 @@ fn ended(EndedDto { reason, detail, needed }: EndedDto) -> Ended {
 struct GraphDto {
     unknown_operators: Vec<String>,
     different_sizes: Vec<String>,
+    autograd_functions: Option<Vec<String>>,
     assumptions: Vec<String>,
 }
 
-fn graph(GraphDto { unknown_operators, different_sizes, assumptions }: GraphDto) -> GraphSource {
-    GraphSource { unknown_operators, different_sizes, assumptions }
+fn graph(dto: GraphDto) -> GraphSource {
+    GraphSource {
+        unknown_operators: dto.unknown_operators,
+        different_sizes: dto.different_sizes,
+        autograd_functions: dto.autograd_functions.unwrap_or_default(),
+        assumptions: dto.assumptions,
+    }
 }
 
 #[derive(Deserialize)]

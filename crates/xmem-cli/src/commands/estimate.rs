@@ -5,7 +5,9 @@ mod batches;
 mod error;
 mod law;
 mod page;
+mod question;
 mod run;
+mod search;
 
 pub(crate) use args::{EstimateGraphArgs, SHORT_HELP};
 pub(crate) use run::run;

@@ -242,16 +242,15 @@ mod tests {
     fn results_have_the_sizes_of_their_labels() {
         let eager = Eager::new();
         let make = |dims: &[i64]| eager.empty_called(dims, crate::DType::F32);
-        let cases: [(&str, &[&[i64]], &[i64]); 6] = [
-            ("bhid,bhjd->bhij", &[&[2, 3, 4, 5], &[2, 3, 6, 5]], &[2, 3, 4, 6]),
-            ("ij,jk", &[&[2, 3], &[3, 4]], &[2, 4]),
-            ("...ij,...jk->...ik", &[&[7, 2, 3], &[7, 3, 4]], &[7, 2, 4]),
-            ("i,j->ji", &[&[2], &[3]], &[3, 2]),
-            ("ijk->ki", &[&[2, 3, 4]], &[4, 2]),
-            ("ab,bc,cd->da", &[&[2, 3], &[3, 4], &[4, 5]], &[5, 2]),
+        let cases = [
+            ("bhid,bhjd->bhij", vec![make(&[2, 3, 4, 5]), make(&[2, 3, 6, 5])], vec![2, 3, 4, 6]),
+            ("ij,jk", vec![make(&[2, 3]), make(&[3, 4])], vec![2, 4]),
+            ("...ij,...jk->...ik", vec![make(&[7, 2, 3]), make(&[7, 3, 4])], vec![7, 2, 4]),
+            ("i,j->ji", vec![make(&[2]), make(&[3])], vec![3, 2]),
+            ("ijk->ki", vec![make(&[2, 3, 4])], vec![4, 2]),
+            ("ab,bc,cd->da", vec![make(&[2, 3]), make(&[3, 4]), make(&[4, 5])], vec![5, 2]),
         ];
         for (equation, operands, result) in cases {
-            let operands: Vec<Tensor> = operands.iter().map(|dims| make(dims)).collect();
             let made = eager.einsum(equation, &operands).expect(equation);
             assert_eq!(made.dims(), result, "{equation}");
         }

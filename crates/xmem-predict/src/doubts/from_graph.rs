@@ -25,10 +25,21 @@ fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
         assessment.lower_to(Confidence::Doubtful);
         assessment.notes.report("unknown-operators", Severity::Warning, None, || {
             format!(
-                "{} operators of the graph have no definition here ({}): their results count, and a gradient for each \
+                "operators of the graph without a definition here ({}): their results count, and a gradient for each \
                  argument; `xmem profile` records what they really allocate",
-                unknown.len(),
                 list(unknown)
+            )
+        });
+    }
+    let functions = &graph.autograd_functions;
+    if !functions.is_empty() {
+        assessment.lower_to(Confidence::Doubtful);
+        assessment.notes.report("autograd-functions", Severity::Warning, None, || {
+            format!(
+                "the model has functions with a backward of their own ({}), and the graph has the operators of their \
+                 forward alone: what these would keep counts, which may be more; `xmem profile` records what they \
+                 really keep",
+                list(functions)
             )
         });
     }
@@ -37,9 +48,8 @@ fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
         assessment.lower_to(Confidence::Doubtful);
         assessment.notes.report("different-sizes", Severity::Warning, None, || {
             format!(
-                "the results of {} operators have other sizes than the graph says ({}): this is a defect of xmem, please \
-                 report it with the graph",
-                different.len(),
+                "results of operators have other sizes than the graph says ({}): this is a defect of xmem, please report \
+                 it with the graph",
                 list(different)
             )
         });

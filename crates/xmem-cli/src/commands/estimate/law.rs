@@ -2,7 +2,7 @@
 
 use super::batches::BatchRange;
 use super::error::EstimateGraphFailure;
-use super::run::Question;
+use super::question::Question;
 use crate::error::CliError;
 use crate::{cudnn, estimate, output, pool};
 use rayon::prelude::*;

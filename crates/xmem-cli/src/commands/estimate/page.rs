@@ -1,7 +1,7 @@
 //! The answers, as they are printed.
 
 use super::args::{EstimateGraphArgs, GraphFormat};
-use super::run::Answered;
+use super::question::Answered;
 use crate::global::{Global, Verbosity};
 use crate::style;
 use xmem_report::json::{self, Document, Rules};

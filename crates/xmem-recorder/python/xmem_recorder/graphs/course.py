@@ -23,6 +23,8 @@ class Course:
         self.uses_scaler = False
         # Checkpointed parts: the modules that were called in them.
         self.checkpoints = []
+        # Classes of the script and its libraries that derive torch.autograd.Function, by name.
+        self.functions = set()
 
     def begin_iteration(self):
         """Forgets what came before the iteration."""

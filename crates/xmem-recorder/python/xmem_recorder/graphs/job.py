@@ -37,6 +37,7 @@ def describe(watch, program, inputs, result, accumulation, losses):
         "by_values": result.by_values,
         "keeps": watch.kept,
         "beside": _beside(watch, program),
+        "autograd_functions": sorted(state.functions),
     }
 
 

@@ -63,6 +63,7 @@ def install(torch, first_step, finish):
     _watch_clipping(torch, watch)
     _watch_scaler(torch, watch)
     _watch_checkpoints(torch, watch)
+    _watch_own_functions(torch, watch)
     return watch
 
 
@@ -301,6 +302,20 @@ def _watch_scaler(torch, watch):
     replace(scaler, "scale", scale)
     for name in ("unscale_", "update"):
         replace(scaler, name, hidden)
+
+
+def _watch_own_functions(torch, watch):
+    """Notes functions with a backward of their own: an export has the operators of their forward alone."""
+    function_class = torch.autograd.Function
+    original = function_class.__dict__["apply"]
+
+    def apply(cls, *args, **kwargs):
+        is_of_torch = cls.__module__.partition(".")[0] == "torch"
+        if watch.runs and not (is_of_torch or watch.is_over) and watch.on_thread() and torch.is_grad_enabled():
+            watch.course.functions.add(cls.__qualname__)
+        return original.__get__(None, cls)(*args, **kwargs)
+
+    function_class.apply = classmethod(apply)
 
 
 def _watch_checkpoints(torch, watch):
