@@ -76,6 +76,7 @@ fn a_training_step_allocates_and_frees_as_eager_pytorch_does() {
         + b19      160  aten::cross_entropy_loss
         + b20        4  aten::cross_entropy_loss
         + b21        4  aten::cross_entropy_loss
+        - b18      160  -
         + b22        4  aten::ones_like
         + b23      160  NllLossBackward0
         - b21        4  NllLossBackward0
@@ -110,7 +111,6 @@ fn a_training_step_allocates_and_frees_as_eager_pytorch_does() {
         + b38       32  Optimizer.step#SGD.step
         + b39   288000  Optimizer.step#SGD.step
         + b40       40  Optimizer.step#SGD.step
-        - b18      160  -
     "#]]
     .assert_eq(&listing(&run.trace, |place| place != "aten::detach"));
 }
