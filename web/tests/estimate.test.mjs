@@ -18,13 +18,16 @@ const VERDICTS = [0, 1, 4];
 
 /** What the command line prints. */
 function printed(graph, ...options) {
-  const args = ["estimate", `${graph}.pt2`, ...options, "--cudnn", "model", "--format", "json"];
+  const args = ["estimate", nameOf(graph), ...options, "--cudnn", "model", "--format", "json"];
   const ran = spawnSync(process.env.XMEM, args, { cwd: graphs, encoding: "utf8", maxBuffer: 1 << 28 });
   assert.ok(VERDICTS.includes(ran.status), ran.stderr);
   return ran.stdout;
 }
 
-const bytesOfGraph = (graph) => readFileSync(path.join(graphs, `${graph}.pt2`));
+/** The file of a graph: an archive of torch.export, if the name has no ending. */
+const nameOf = (graph) => (graph.endsWith(".onnx") ? graph : `${graph}.pt2`);
+
+const bytesOfGraph = (graph) => readFileSync(path.join(graphs, nameOf(graph)));
 
 /** A copy in a buffer of its own. */
 const buffer = (bytes) => bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length);
@@ -39,12 +42,14 @@ describe("module", () => {
     ["gru_seq2seq_nadam", { device: "v100-16g", optimizer: "sgd:momentum", accumulation: 3 }, ["-d", "v100-16g", "--optimizer", "sgd:momentum", "--accumulation", "3"]],
     ["whisper_ampbf16_adamw", { device: "h100-80g" }, ["-d", "h100-80g"]],
     ["unet_adam", { device: "rtx4060-8g" }, ["-d", "rtx4060-8g"]],
+    ["onnx/resnet18.dynamo.onnx", { device: "t4-16g", optimizer: "sgd:momentum", loss: "cross-entropy", batch: 16 }, ["-d", "t4-16g", "--optimizer", "sgd:momentum", "--loss", "cross-entropy", "--batch", "16"]],
+    ["onnx/gpt2.dynamo.onnx", { device: "l4-24g", training: false, batch: 4 }, ["-d", "l4-24g", "--inference", "--batch", "4"]],
   ];
 
   for (const [graph, settings, options] of CASES) {
     test(`the answer about ${graph} with ${options.join(" ")} is the command line's, to the byte`, async () => {
       const ask = await worker();
-      const opened = await ask({ ask: "open", name: `${graph}.pt2`, bytes: buffer(bytesOfGraph(graph)) });
+      const opened = await ask({ ask: "open", name: nameOf(graph), bytes: buffer(bytesOfGraph(graph)) });
       assert.ok("text" in opened, opened.failed);
       const { text, failed } = await ask({ ask: "answer", settings });
       assert.equal(text, printed(graph, ...options), failed);

@@ -72,7 +72,7 @@ class Page {
     const drop = h(
       "section",
       { class: "drop", id: "drop", aria: { label: "Graph" } },
-      h("div", {}, h("label", { class: "button", for: "file" }, "Open a graph"), file, h("span", { class: "muted" }, " or drop it here: what ", h("code", {}, "xmem export"), " or ", h("code", {}, "torch.export.save"), " wrote. It stays in this browser.")),
+      h("div", {}, h("label", { class: "button", for: "file" }, "Open a graph"), file, h("span", { class: "muted" }, " or drop it here: what ", h("code", {}, "xmem export"), ", ", h("code", {}, "torch.export.save"), " or ", h("code", {}, "torch.onnx.export"), " wrote. It stays in this browser.")),
       h("div", { class: "buttons" }, ...examples().map(({ id, title }) => h("button", { id: `try-${id}`, on: { click: () => void this.example(id) } }, `Try ${title}`))),
     );
     this.takeDrops(drop);
