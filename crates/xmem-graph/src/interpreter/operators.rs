@@ -307,7 +307,14 @@ fn arithmetic(call: &Call<'_>, name: &str) -> Option<Vec<Value>> {
                 unary("aten::sqrt", "SqrtBackward0", Result, &["aten::mul", "aten::div"])
             }
             Some(exponent) => one(e.pow(x, exponent)),
-            None => None,
+            // Tables of positions are computed so, without gradients.
+            None => {
+                let exponent = call.operand("exponent")?;
+                let has_gradient =
+                    exponent.tensor().is_some_and(|exponent| e.records(&[x, exponent]));
+                let operands = [&x.into(), &exponent];
+                if has_gradient { None } else { one(e.plain("aten::pow", &operands, None)) }
+            }
         },
         "square" => one(e.pow(x, Number::Int(2))),
         "rsqrt" => one(e.rsqrt(x)),
