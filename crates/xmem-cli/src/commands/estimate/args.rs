@@ -41,8 +41,8 @@ pub(crate) const SHORT_HELP: &[&str] = &[
         several batches the worst one decides."
 )]
 pub(crate) struct EstimateGraphArgs {
-    /// Graph of a model: an archive of torch.export (.pt2), as `xmem export` and torch.export.save write it, or a
-    /// model of ONNX (.onnx); weights are not read; `-` for standard input
+    /// Graph of a model, a .pt2 of torch.export or an .onnx; as `xmem export`, torch.export.save and
+    /// torch.onnx.export write it; weights are not read; `-` for standard input
     #[arg(value_name = "GRAPH", value_hint = ValueHint::FilePath)]
     pub(crate) graph: PathBuf,
     #[command(flatten)]
