@@ -14,7 +14,7 @@ pub use error::GraphJobError;
 pub use job::GraphJob;
 pub use loss::LossChoice;
 pub use settings::{JobSettings, Purpose};
-pub use source::{SizedModel, Source};
+pub use source::Source;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

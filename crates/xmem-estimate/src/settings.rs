@@ -72,8 +72,7 @@ impl JobSettings {
             workload.dtype = Some(dtype(name)?);
         }
         workload.checkpoints.extend(self.checkpoints.iter().cloned());
-        workload.batch = self.batch.map(i64::from);
-        workload.length = self.length.map(i64::from);
+        self.set_sizes(&mut workload);
         Ok(workload)
     }
 
@@ -86,7 +85,12 @@ impl JobSettings {
         if let Some(passes) = self.accumulation {
             training.accumulate(passes);
         }
-        for input in &source.graph().inputs {
+        if self.frozen.is_empty() {
+            return Ok(());
+        }
+        let mut sized = Workload::default();
+        self.set_sizes(&mut sized);
+        for input in &source.graph(&sized).map_err(GraphJobError::of_acting)?.inputs {
             if let InputRole::Parameter(path) = &input.role
                 && self.frozen.iter().any(|prefix| is_below(path, prefix))
             {
@@ -94,6 +98,11 @@ impl JobSettings {
             }
         }
         Ok(())
+    }
+
+    fn set_sizes(&self, workload: &mut Workload) {
+        workload.batch = self.batch.map(i64::from);
+        workload.length = self.length.map(i64::from);
     }
 }
 

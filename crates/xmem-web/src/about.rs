@@ -44,15 +44,15 @@ struct RepeatedModule {
 
 impl About {
     pub(crate) fn of(source: &Source) -> Result<Self, SessionError> {
-        let graph = source.graph();
+        let graph = &source.graph(&Workload::default())?;
         let noted = source.job().map_err(GraphJobError::Graph)?;
         Ok(Self {
             schema: "xmem.page-graph/1",
             torch: graph.torch.clone(),
             operators: graph.body.nodes.len(),
             parameters: parameters(graph),
-            batch: source.batch(),
-            length: source.length(),
+            batch: source.batch(graph),
+            length: source.length(graph),
             job: noted.as_ref().map(JobAbout::of),
             repeated: repeated(graph),
         })

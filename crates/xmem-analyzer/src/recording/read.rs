@@ -266,7 +266,7 @@ fn ended(EndedDto { reason, detail, needed }: EndedDto) -> Ended {
 struct GraphDto {
     unknown_operators: Vec<String>,
     different_sizes: Vec<String>,
-    autograd_functions: Option<Vec<String>>,
+    autograd_functions: Vec<String>,
     assumptions: Vec<String>,
 }
 
@@ -274,7 +274,7 @@ fn graph(dto: GraphDto) -> GraphSource {
     GraphSource {
         unknown_operators: dto.unknown_operators,
         different_sizes: dto.different_sizes,
-        autograd_functions: dto.autograd_functions.unwrap_or_default(),
+        autograd_functions: dto.autograd_functions,
         assumptions: dto.assumptions,
     }
 }

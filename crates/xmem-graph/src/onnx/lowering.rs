@@ -448,12 +448,16 @@ impl Lowering<'_> {
     ) -> Result<bool, GraphError> {
         let arguments = named(arguments);
         let ids = self.call(node, target, arguments, &facts);
+        self.bind_results(node, facts, ids);
+        Ok(true)
+    }
+
+    fn bind_results(&mut self, node: &Node, facts: Vec<Fact>, ids: Vec<ValueId>) {
         for ((name, fact), id) in node.outputs.iter().zip(facts).zip(ids) {
             if let Some(name) = name {
                 self.bind(*name, fact, id);
             }
         }
-        Ok(true)
     }
 
     /// A list of results is one value of an operator.
@@ -469,11 +473,7 @@ impl Lowering<'_> {
         if let Some(operation) = self.operations.last_mut() {
             operation.results = vec![ResultValue::Many(ids.iter().copied().map(Some).collect())];
         }
-        for ((name, fact), id) in node.outputs.iter().zip(facts).zip(ids) {
-            if let Some(name) = name {
-                self.bind(*name, fact, id);
-            }
-        }
+        self.bind_results(node, facts, ids);
         Ok(true)
     }
 

@@ -38,7 +38,7 @@ pub(crate) const SHORT_HELP: &[&str] = &[
         xmem estimate model.pt2 --inference --dtype bfloat16 -d l4-24g\n  \
         xmem estimate model.onnx --training --optimizer sgd:momentum --loss cross-entropy --batch 16 -d t4-16g\n\n\
         Exit code: 0 fits, 1 does not fit, 2 usage error, 3 unreadable or not a graph, 4 verdict withheld. With\n\
-        several batches the worst one decides."
+        several batches the worst one decides, of a range the best one."
 )]
 pub(crate) struct EstimateGraphArgs {
     /// Graph of a model, a .pt2 of torch.export or an .onnx; as `xmem export`, torch.export.save and

@@ -54,6 +54,15 @@ impl Batches {
             }
         }
     }
+
+    /// The sizes that are asked about in any case.
+    pub(super) fn count(&self) -> usize {
+        match self {
+            Self::Exported => 1,
+            Self::Listed(sizes) => sizes.len(),
+            Self::Range(range) => range.doublings().len(),
+        }
+    }
 }
 
 impl BatchRange {

@@ -30,18 +30,12 @@ pub(crate) fn run(args: &EstimateGraphArgs, global: &Global) -> Outcome {
         [args.graph.as_path()].into_iter().chain(args.device.device_file.as_deref()),
     )?;
     let batches = Batches::of(&args.job.batch)?;
-    match &batches {
-        Batches::Range(range) if args.answer.trace.is_some() => {
-            return Err(
-                EstimateGraphFailure::TraceOfSeveral { count: range.doublings().len() }.into()
-            );
-        }
-        Batches::Listed(sizes) if args.answer.trace.is_some() && sizes.len() > 1 => {
-            return Err(EstimateGraphFailure::TraceOfSeveral { count: sizes.len() }.into());
-        }
-        Batches::Range(_) => {}
-        _ if args.answer.law.is_some() => return Err(EstimateGraphFailure::LawWithoutRange.into()),
-        _ => {}
+    let count = batches.count();
+    if args.answer.trace.is_some() && count > 1 {
+        return Err(EstimateGraphFailure::TraceOfSeveral { count }.into());
+    }
+    if args.answer.law.is_some() && !matches!(batches, Batches::Range(_)) {
+        return Err(EstimateGraphFailure::LawWithoutRange.into());
     }
     let name = input::name(&args.graph);
     let mut builder = args.estimate.builder(device::choose(&args.device)?)?;
