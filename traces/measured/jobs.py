@@ -3,11 +3,11 @@
     jobs.py OUT WORKERS SECONDS KINDS [PREFIX...]
 
 KINDS: record (cases of traces/), field (convolutional networks as in published measurements), scripts (those of the recorder's
-tests that need no launcher), models (models.py), configs (three models with other settings of the allocator). PREFIX goes in
-front of each command. A job that is done is not run again: its file is in $JOBS_WORK, /tmp/jobs by default. OUT gets jobs.tar.
+tests that need no launcher), models (models.py), configs (three models with other settings of the allocator), whole (whole.py),
+unseen (unseen.py). PREFIX goes in front of each command. A job that is done is not run again: its file is in $JOBS_WORK, /tmp/jobs by default. OUT gets jobs.tar.
 """
 
-import glob, json, lzma, os, pickle, re, shlex, subprocess, sys, tarfile, time, tomllib
+import glob, itertools, json, lzma, os, pickle, re, shlex, subprocess, sys, tarfile, time, tomllib
 from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -109,6 +109,16 @@ if "models" in kinds:
         (f"model-{k}-{n}", [HERE + "/counted.py", f"{W}/model-{k}-{n}.json.xz", HERE + "/models.py", n])
         for k, n in models.NAMES
     ]
+if "whole" in kinds:
+    import whole
+
+    jobs += [(f"whole-{n}", [HERE + "/counted.py", f"{W}/whole-{n}.json.xz", HERE + "/whole.py", n]) for n in whole.NAMES]
+if "unseen" in kinds:
+    import unseen
+
+    for m, o, b in itertools.product(unseen.MODELS, ("adamw", "sgd"), ("8", "24")):
+        n = f"unseen-{m.replace('/', '_')}_{o}_{b}"
+        jobs.append((n, [HERE + "/counted.py", f"{W}/{n}.json.xz", HERE + "/unseen.py", m, o, b]))
 if "configs" in kinds:
     jobs += [
         (
