@@ -3,7 +3,7 @@
 # iterations = 3
 # stderr = ["note: the script's own profiler is disabled: only one profiler can run"]
 # [recording]
-# "/unseen" = [["evaluation", "profiler_callbacks.py(37)"]]
+# "/unseen" = [["evaluation", "profiler_callbacks.py(40)"]]
 #
 # [virtual-gpu]
 # stdout = ["called 2 times"]
@@ -11,6 +11,8 @@
 # "/coverage/extent" = "whole"
 # "/peak/at/part" = "evaluation"
 # ///
+import json
+
 import torch
 from torch import nn
 
@@ -22,6 +24,7 @@ kept = []
 def ready(profiler):
     assert len(profiler.key_averages()) >= 0
     profiler.export_chrome_trace("trace.json")
+    assert "traceEvents" in json.load(open("trace.json"))
     kept.append(torch.zeros(4_000_000, device="cuda"))
 
 
