@@ -12,5 +12,4 @@ from torch import nn
 model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 8)).cuda()
 optimizer = torch.optim.Adam(model.parameters())
 while True:
-    with torch.inference_mode():
-        model(torch.randn(32, 64).cuda())
+    model(torch.randn(32, 64).cuda())

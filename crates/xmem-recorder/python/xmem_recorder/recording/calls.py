@@ -9,8 +9,8 @@ class _Calls:
 
     def __init__(self):
         self.counts = {}
-        # Of these, calls in evaluation mode without gradients.
-        self.evaluations = {}
+        # Of these, calls without gradients.
+        self.without_gradients = {}
         # The modules, by weak references, in the order of their first calls.
         self.models = []
         # The shapes of the tensors in the arguments of one call, if possible of a model that is trained.
@@ -41,9 +41,9 @@ def count(module):
     return _calls.counts.get(id(module), 0)
 
 
-def evaluations(module):
-    """The number of those that were evaluations."""
-    return _calls.evaluations.get(id(module), 0)
+def without_gradients(module):
+    """The number of those without gradients."""
+    return _calls.without_gradients.get(id(module), 0)
 
 
 def most():
@@ -67,9 +67,9 @@ def add(module):
     _calls.counts[id(module)] = count(module) + 1
 
 
-def add_evaluation(module):
-    """Notes that the next call is an evaluation."""
-    _calls.evaluations[id(module)] = evaluations(module) + 1
+def add_without_gradients(module):
+    """Notes that the next call is one without gradients."""
+    _calls.without_gradients[id(module)] = without_gradients(module) + 1
 
 
 def add_batch(shapes, module):

@@ -143,9 +143,9 @@ def _called(module, args, kwargs):
     if count == 0:
         _send_model(module, calls.add_model(module))
     elif not steps.are_counted():
-        passes.count_without_steps(count, calls.evaluations(module))
-    if not module.training and not _torch.is_grad_enabled():
-        calls.add_evaluation(module)
+        passes.count_without_steps(count, calls.without_gradients(module))
+    if not _torch.is_grad_enabled():
+        calls.add_without_gradients(module)
     calls.add(module)
     calls.add_batch(_shapes(args, kwargs), module)
 

@@ -5,8 +5,10 @@ from . import calls, end, evaluation, iterations, steps
 
 # Forward calls per requested iteration after which optimizers without a step are disregarded.
 FORWARDS_WITHOUT_STEP = 20
-# Calls without gradients, in all, after which the same holds: an evaluation may come before the first step.
-EVALUATIONS_WITHOUT_STEP = 1000
+# Calls without gradients, in all, after which the same holds: an evaluation or the rollouts of a policy may come before
+# the first step. A sample of the first is computed; where the second are slow, the time ends them, in seconds.
+CALLS_WITHOUT_GRADIENTS = 1000
+SECONDS_WITHOUT_GRADIENTS = 60
 # The same as the first for backward passes, whose gradients the optimizer may accumulate.
 BACKWARDS_WITHOUT_STEP = 200
 
@@ -37,9 +39,9 @@ def inside_backward(torch):
     return task is not None and task() != -1
 
 
-def count_without_steps(forwards, evaluations=0):
+def count_without_steps(forwards, without_gradients=0):
     """Counts the passes that have ended, at the beginning of the next one; `forwards` are the calls of the called
-    module, of which some are evaluations. If the script has an optimizer, they are no iterations until it is clear
+    module, some of them without gradients. If the script has an optimizer, they are no iterations until it is clear
     that it makes no step."""
     wanted = session.settings()["steps"]
     if iterations.backwards():
@@ -47,8 +49,9 @@ def count_without_steps(forwards, evaluations=0):
         no_step = done >= wanted * BACKWARDS_WITHOUT_STEP
     else:
         done, unit = forwards, iterations.FORWARDS
-        no_step = done - evaluations >= wanted * FORWARDS_WITHOUT_STEP
-        no_step = no_step or evaluations >= EVALUATIONS_WITHOUT_STEP
+        many = wanted * FORWARDS_WITHOUT_STEP
+        no_step = done - without_gradients >= many or without_gradients >= CALLS_WITHOUT_GRADIENTS
+        no_step = no_step or done >= many and iterations.seconds() >= SECONDS_WITHOUT_GRADIENTS
     iterations.mark_pass(done, unit)
     if steps.optimizers():
         is_last = no_step
@@ -64,7 +67,7 @@ def count_without_steps(forwards, evaluations=0):
 def leave_out():
     """Counts a call that is not computed; an optimizer that makes no step after many of them makes none."""
     end.finish_if_requested()
-    if evaluation.leave_out() >= EVALUATIONS_WITHOUT_STEP:
+    if evaluation.leave_out() >= CALLS_WITHOUT_GRADIENTS:
         iterations.settle(calls.most(), iterations.FORWARDS)
         end.finish("forwards")
         raise end.Finished
