@@ -31,6 +31,7 @@ fn main() {
             "images",
             "libraries",
             "memory",
+            "modules",
             "nvml",
             "pool",
             "properties",

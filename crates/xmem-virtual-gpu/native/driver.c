@@ -1,4 +1,4 @@
-// The driver interface (libcuda): devices, contexts, virtual memory management, modules.
+// The driver interface (libcuda): devices, contexts, virtual memory management, kernels.
 #define _GNU_SOURCE
 #include "vgpu.h"
 #include <dlfcn.h>
@@ -413,36 +413,7 @@ API(int, cuEventQuery)(struct event *event) { return vgpu_event_query(event); }
 API(int, cuEventSynchronize)(struct event *event) { return vgpu_event_synchronize(event); }
 API(int, cuEventElapsedTime)(float *milliseconds, struct event *from, struct event *to) { return vgpu_event_elapsed(milliseconds, from, to); }
 
-// ---- modules and kernels: loaded and launched without an effect ----
-static char module, kernel, library;
-API(int, cuModuleLoad)(void **handle, const char *path) { (void)path; *handle = &module; return CUDA_OK; }
-API(int, cuModuleLoadData)(void **handle, const void *image) { (void)image; *handle = &module; return CUDA_OK; }
-API(int, cuModuleLoadDataEx)(void **handle, const void *image) { (void)image; *handle = &module; return CUDA_OK; }
-API(int, cuModuleLoadFatBinary)(void **handle, const void *image) { (void)image; *handle = &module; return CUDA_OK; }
-API(int, cuModuleUnload)(void *handle) { (void)handle; return CUDA_OK; }
-API(int, cuModuleGetFunction)(void **function, void *handle, const char *name) { (void)handle, (void)name; *function = &kernel; return CUDA_OK; }
-API(int, cuModuleGetGlobal_v2)(address_t *address, size_t *size, void *handle, const char *name) {
-  (void)handle, (void)name;
-  if (address) *address = (address_t)vgpu_symbols;
-  if (size) *size = 4;
-  return CUDA_OK;
-}
-API(int, cuLibraryLoadData)(void **handle, const void *image) { (void)image; *handle = &library; return CUDA_OK; }
-API(int, cuLibraryLoadFromFile)(void **handle, const char *path) { (void)path; *handle = &library; return CUDA_OK; }
-API(int, cuLibraryUnload)(void *handle) { (void)handle; return CUDA_OK; }
-API(int, cuLibraryGetKernel)(void **function, void *handle, const char *name) { (void)handle, (void)name; *function = &kernel; return CUDA_OK; }
-API(int, cuLibraryGetModule)(void **handle, void *from) { (void)from; *handle = &module; return CUDA_OK; }
-API(int, cuKernelGetFunction)(void **function, void *from) { *function = from; return CUDA_OK; }
-API(int, cuKernelGetAttribute)(int *value, int attribute, void *function, int device) { (void)attribute, (void)function, (void)device; *value = 0; return CUDA_OK; }
-API(int, cuKernelSetAttribute)(int attribute, int value, void *function, int device) { (void)attribute, (void)value, (void)function, (void)device; return CUDA_OK; }
-API(int, cuFuncGetAttribute)(int *value, int attribute, void *function) {
-  (void)function;
-  // MAX_THREADS_PER_BLOCK, NUM_REGS
-  *value = attribute == 0 ? 1024 : attribute == 4 ? 32 : 0;
-  return CUDA_OK;
-}
-API(int, cuFuncSetAttribute)(void *function, int attribute, int value) { (void)function, (void)attribute, (void)value; return CUDA_OK; }
-API(int, cuFuncSetCacheConfig)(void *function, int config) { (void)function, (void)config; return CUDA_OK; }
+// ---- kernels: launched without an effect ----
 API(int, cuOccupancyMaxActiveBlocksPerMultiprocessor)(int *blocks, void *function, int block, size_t shared) { (void)function; *blocks = vgpu_occupancy(block, shared); return CUDA_OK; }
 API(int, cuOccupancyMaxActiveClusters)(int *clusters) { *clusters = vgpu_config()->sms / 2; return CUDA_OK; }
 API(int, cuOccupancyMaxPotentialClusterSize)(int *size) { *size = 8; return CUDA_OK; }
@@ -472,9 +443,10 @@ API(int, cuStreamWriteValue32_v2)(stream_t stream, address_t address, unsigned v
 }
 API(int, cuStreamWriteValue32)(stream_t stream, address_t address, unsigned value, unsigned flags) { return vgpu_cuStreamWriteValue32_v2(stream, address, value, flags); }
 // A linker of PTX makes an image of one byte.
-API(int, cuLinkCreate_v2)(unsigned count, void *options, void *values, void **state) { (void)count, (void)options, (void)values; *state = &module; return CUDA_OK; }
+static const char linked[64];
+API(int, cuLinkCreate_v2)(unsigned count, void *options, void *values, void **state) { (void)count, (void)options, (void)values; *state = (void *)linked; return CUDA_OK; }
 API(int, cuLinkAddData_v2)(void *state) { (void)state; return CUDA_OK; }
-API(int, cuLinkComplete)(void *state, void **image, size_t *size) { (void)state; *image = &module; *size = 1; return CUDA_OK; }
+API(int, cuLinkComplete)(void *state, void **image, size_t *size) { (void)state; *image = (void *)linked; *size = sizeof linked; return CUDA_OK; }
 API(int, cuLinkDestroy)(void *state) { (void)state; return CUDA_OK; }
 
 // ---- functions by name ----

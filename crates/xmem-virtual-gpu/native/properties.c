@@ -176,6 +176,7 @@ static const struct error ERRORS[] = {
   {CUDA_NO_DEVICE, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
   {CUDA_INVALID_DEVICE, "cudaErrorInvalidDevice", "invalid device ordinal"},
   {CUDA_NO_KERNEL_IMAGE, "cudaErrorNoKernelImageForDevice", "no kernel image is available for execution on the device"},
+  {CUDA_FILE_NOT_FOUND, "cudaErrorFileNotFound", "file not found"},
   {CUDA_INVALID_CONTEXT, "cudaErrorDeviceUninitialized", "invalid device context"},
   {CUDA_INVALID_HANDLE, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
   {CUDA_ILLEGAL_STATE, "cudaErrorIllegalState", "the operation cannot be performed in the present state"},

@@ -97,7 +97,7 @@ int vgpu_is_pinned(const void *address);
 size_t vgpu_pinned_from(const void *address);
 
 // ---- handles.c: the handles that exist ----
-enum { HANDLE_STREAM, HANDLE_EVENT, HANDLE_GRAPH, HANDLE_POOL, HANDLE_COMMUNICATOR, HANDLE_LIBRARY, HANDLE_DESCRIPTOR, HANDLE_BINARY };
+enum { HANDLE_STREAM, HANDLE_EVENT, HANDLE_GRAPH, HANDLE_POOL, HANDLE_COMMUNICATOR, HANDLE_LIBRARY, HANDLE_DESCRIPTOR, HANDLE_BINARY, HANDLE_MODULE, HANDLE_KERNEL };
 // Zero, or -1 if there is no memory.
 int vgpu_handle_add(int kind, const void *handle);
 int vgpu_handle_exists(int kind, const void *handle);
@@ -169,7 +169,7 @@ void vgpu_log_host_waits(char kind, const struct stream *stream, uint64_t moment
 // ---- capture.c: streams, events, and the capture of graphs ----
 enum {
   CUDA_OK = 0, CUDA_INVALID_VALUE = 1, CUDA_OUT_OF_MEMORY = 2, CUDA_NOT_INITIALIZED = 3, CUDA_INVALID_PITCH = 12,
-  CUDA_NO_DEVICE = 100, CUDA_INVALID_DEVICE = 101, CUDA_INVALID_CONTEXT = 201, CUDA_NO_KERNEL_IMAGE = 209,
+  CUDA_NO_DEVICE = 100, CUDA_INVALID_DEVICE = 101, CUDA_INVALID_CONTEXT = 201, CUDA_NO_KERNEL_IMAGE = 209, CUDA_FILE_NOT_FOUND = 301,
   CUDA_INVALID_HANDLE = 400, CUDA_ILLEGAL_STATE = 401, CUDA_NOT_FOUND = 500, CUDA_NOT_READY = 600,
   CUDA_PEER_ALREADY_ENABLED = 704, CUDA_PEER_NOT_ENABLED = 705,
   CUDA_HOST_ALREADY_REGISTERED = 712, CUDA_HOST_NOT_REGISTERED = 713, CUDA_NOT_SUPPORTED = 801,

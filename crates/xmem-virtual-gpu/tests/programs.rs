@@ -255,6 +255,13 @@ fn kernels_are_those_of_the_latest_architecture_that_the_device_runs() {
 }
 
 #[test]
+fn kernels_have_the_registers_that_their_image_names() {
+    let machine = Machine::new(RUNTIME);
+    let preload = machine.prepare(&VirtualGpu::new(device("a100-40g")));
+    machine.run(&preload, program!("modules"), &[], &[]);
+}
+
+#[test]
 fn virtual_memory_management_counts_memory_once() {
     let machine = Machine::new(RUNTIME);
     let device = device("a100-40g");

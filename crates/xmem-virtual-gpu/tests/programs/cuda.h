@@ -74,6 +74,11 @@ int cudaLaunchKernel(const void *, struct size, struct size, void **, size_t, st
 void **__cudaRegisterFatBinary(const void *);
 void __cudaUnregisterFatBinary(void **);
 void __cudaRegisterFunction(void **, const void *);
+int cuModuleLoad(void **, const char *);
+int cuModuleLoadData(void **, const void *);
+int cuModuleUnload(void *);
+int cuModuleGetFunction(void **, void *, const char *);
+int cuFuncGetAttribute(int *, int, void *);
 int cudaIpcGetMemHandle(void *, void *);
 int cudaImportExternalMemory(void *, const void *);
 int cudaGetDriverEntryPoint(const char *, void **, unsigned long long, int *);

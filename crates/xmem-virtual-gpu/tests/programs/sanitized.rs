@@ -97,10 +97,11 @@ fn no_program_harms_memory_or_has_undefined_behavior() {
         return;
     };
     let available = MEMORY - CONTEXT;
-    let rows: [(&str, &str, &[u64], bool); 9] = [
+    let rows: [(&str, &str, &[u64], bool); 10] = [
         ("bounds", include_str!("bounds.c"), &[], false),
         ("handles", include_str!("handles.c"), &[], false),
         ("images", include_str!("images.c"), &[80], false),
+        ("modules", include_str!("modules.c"), &[], false),
         ("memory", include_str!("memory.c"), &[MEMORY, available], false),
         ("vmm", include_str!("vmm.c"), &[available], false),
         ("pool", include_str!("pool.c"), &[available], false),
