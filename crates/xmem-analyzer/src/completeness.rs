@@ -24,7 +24,7 @@ pub(crate) fn report(
             format!("the trace has no memory events of the analyzed device ({cpu} of the host, {cuda} of GPUs)")
         });
     }
-    cut_short(recording, notes);
+    cut_short(recording, is_gpu, notes);
     if recording.and_then(|r| r.uses_gpu) == Some(false) {
         notes.withhold(WithheldReason::NothingOnGpu, 1, || {
             "the script put no tensor on a GPU while it was recorded: the memory is that of the host".into()
@@ -53,7 +53,7 @@ pub(crate) fn report(
     }
     if trace.memory.is_empty() {
         // Shapes and stacks cost nothing as long as there is no answer.
-        cut_short(recording, notes);
+        cut_short(recording, is_gpu, notes);
         return;
     }
     if trace.signatures.len() <= 1 && is_gpu {
@@ -82,7 +82,7 @@ pub(crate) fn report(
 }
 
 /// Reports a recording that lacks some of what it was to have.
-fn cut_short(recording: Option<&Recording>, notes: &mut Diagnostics) {
+fn cut_short(recording: Option<&Recording>, is_gpu: bool, notes: &mut Diagnostics) {
     let ended = recording.and_then(|r| r.ended.as_ref());
     let Some(ended) = ended else { return };
     let why = match ended.reason {
@@ -99,6 +99,16 @@ fn cut_short(recording: Option<&Recording>, notes: &mut Diagnostics) {
     let detail = ended.detail.as_ref().map(in_one_line);
     let detail = detail.map_or(String::new(), |text| format!(" ({text})"));
     let count = recording.and_then(|r| r.iterations.as_ref()).map(|iterations| iterations.count);
+    if count == Some(0) && is_gpu && ended.reason == EndReason::ScriptEnd {
+        // Nothing of it is translated, so that iterations matter to names alone.
+        notes.report("no-iterations", Severity::Warning, None, || {
+            "the script has no iteration that can be recognized, such as the step of an optimizer or the \
+             backward pass of a loss: the answer is about the whole script, and what its memory is for is \
+             less exact"
+                .into()
+        });
+        return;
+    }
     if count == Some(0) {
         notes.withhold(WithheldReason::NoIteration, 1, || {
             format!("the recording ended before the first iteration was complete: {why}{detail}")

@@ -11,7 +11,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 use thiserror::Error;
 use xmem::Bytes;
-use xmem_recorder::{CommandEnd, CutShort, RecordError, Recorded, Shortage};
+use xmem_recorder::{CommandEnd, CutShort, Engine, RecordError, Recorded, Shortage};
 
 /// The error of a recording from which nothing was saved.
 #[derive(Debug, Error, Diagnostic)]
@@ -283,6 +283,9 @@ pub(crate) fn print_cut_short(recorded: &Recorded, reason: &CutShort) {
     };
     let (what, help) = match recorded.iterations {
         _ if *reason == CutShort::NothingOnGpu => (why, help),
+        0 if *reason == CutShort::NothingTrained && recorded.engine == Engine::VirtualGpu => {
+            (why, format!("{help}; else the answer about the whole script holds"))
+        }
         0 => (
             format!("incomplete recording: {why}"),
             format!("{help}; a trace without a complete iteration gets no verdict"),

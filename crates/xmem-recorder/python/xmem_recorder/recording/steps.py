@@ -44,8 +44,18 @@ def count(optimizer):
 
 
 def counts():
-    """The number of steps of each optimizer that still exists; 0 without optimizers."""
-    return [count(optimizer) for optimizer in optimizers()] or [0]
+    """The number of steps of each optimizer that still exists; 0 without optimizers. One that makes no step, and whose
+    parameters others step, is left out: that of sharpness-aware minimization is around the one that steps."""
+    made = optimizers()
+    stepped = [optimizer for optimizer in made if count(optimizer)]
+    if stepped and len(stepped) < len(made):
+        reached = set().union(*map(_parameters, stepped))
+        made = [optimizer for optimizer in made if count(optimizer) or not _parameters(optimizer) <= reached]
+    return [count(optimizer) for optimizer in made] or [0]
+
+
+def _parameters(optimizer):
+    return {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
 
 
 def total():
