@@ -36,6 +36,8 @@ fn main() {
             "properties",
             "python",
             "runtime",
+            "solver",
+            "solver_calls",
             "splits",
         ],
         // Some distributions define it already, with another value.

@@ -1,0 +1,37 @@
+// The sizes of workspaces that the stand-ins give: for each line of the input, a function, a type and numbers, one line.
+#include "solver.c"
+#include <stdio.h>
+#include <string.h>
+
+static size_t of_solver(const char *name, enum solver_type type, const size_t *n) {
+  if (!strcmp(name, "potrf")) return vgpu_solver_potrf(type, n[0]);
+  if (!strcmp(name, "sytrf")) return vgpu_solver_sytrf(type, n[0]);
+  if (!strcmp(name, "getrf")) return vgpu_solver_getrf(type, n[0], n[1]);
+  if (!strcmp(name, "geqrf")) return vgpu_solver_geqrf(n[1]);
+  if (!strcmp(name, "orgqr")) return vgpu_solver_orgqr(n[0], n[1], n[2]);
+  if (!strcmp(name, "ormqr")) return vgpu_solver_ormqr(n[0], n[1], n[2]);
+  if (!strcmp(name, "syevd")) return vgpu_solver_syevd(n[0]);
+  if (!strcmp(name, "syevj")) return vgpu_solver_syevj(n[0]);
+  if (!strcmp(name, "syevjBatched")) return vgpu_solver_syevj_batched(n[0], n[2]);
+  if (!strcmp(name, "gesvd")) return vgpu_solver_gesvd(n[0], n[1]);
+  if (!strcmp(name, "gesvdj")) return vgpu_solver_gesvdj(n[0], n[1], (int)n[3]);
+  if (!strcmp(name, "gesvdjBatched")) return vgpu_solver_gesvdj_batched();
+  if (!strcmp(name, "gesvdaStridedBatched")) return vgpu_solver_gesvda(type, n[0], n[1], n[3]);
+  if (!strcmp(name, "Xpotrf")) return vgpu_solver_x_potrf(n[0]);
+  if (!strcmp(name, "Xgeqrf")) return vgpu_solver_x_geqrf(type, n[1]);
+  if (!strcmp(name, "Xsyevd")) return vgpu_solver_x_syevd(type, n[0]);
+  if (!strcmp(name, "XsyevBatched")) return vgpu_solver_x_syev_batched(type, n[0], n[2]);
+  if (!strcmp(name, "Xgeev")) return vgpu_solver_x_geev(type, n[0]);
+  if (!strcmp(name, "Xsytrs")) return 0;
+  return (size_t)-1;
+}
+
+int main(void) {
+  char name[64], type;
+  size_t n[4];
+  while (scanf("%63s %c %zu %zu %zu %zu", name, &type, n, n + 1, n + 2, n + 3) == 6) {
+    const char *types = "SDCZ";
+    printf("%zu\n", of_solver(name, (enum solver_type)(strchr(types, type) - types), n));
+  }
+  return 0;
+}

@@ -1,0 +1,139 @@
+//! Workspaces of CUDA's libraries as the stand-ins give them, compared with those that an H100 was asked for
+//! (`traces/measured/h100-80g/libraries.jsonl.zst`, made by `traces/measured/libraries.py`).
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![allow(clippy::disallowed_methods, reason = "tests write and run a program")]
+
+use expect_test::{Expect, expect};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tempfile::tempdir;
+
+/// What was asked for: the function, the line of input of `programs/workspaces.c` for it, and the answer.
+struct Question {
+    function: String,
+    line: String,
+    measured: u64,
+}
+
+fn rows() -> Vec<Value> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../traces/measured/h100-80g/libraries.jsonl.zst");
+    let file = fs::File::open(path).expect("the table");
+    let text = zstd::decode_all(file).expect("zstd");
+    let text = String::from_utf8(text).expect("UTF-8");
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+fn numbers(row: &Value) -> Vec<u64> {
+    let list = row["size"].as_array().expect("a list");
+    list.iter().map(|number| number.as_u64().expect("a number")).collect()
+}
+
+/// Questions to cuSOLVER. Functions of the same name but for the type are one.
+fn of_solver(row: &Value) -> Option<Question> {
+    let name = row["function"].as_str()?;
+    let (function, letter, measured) = match (row["elements"].as_u64(), row["type"].as_str()) {
+        (Some(elements), _) => {
+            let (letter, rest) = name.split_at(1);
+            let real = |prefix: &str, real: &str| {
+                rest.strip_prefix(prefix).map(|end| real.to_owned() + end)
+            };
+            let rest =
+                real("he", "sy").or_else(|| real("un", "or")).unwrap_or_else(|| rest.to_owned());
+            (rest, letter.to_owned(), elements)
+        }
+        (None, Some(letter)) if name.starts_with('X') => {
+            (name.to_owned(), letter.to_owned(), row["device"].as_u64()?)
+        }
+        _ => return None,
+    };
+    let mut sizes = numbers(row);
+    sizes.resize(4, 0);
+    let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
+    let line = format!("{function} {letter} {}", sizes.join(" "));
+    Some(Question { function, line, measured })
+}
+
+/// The program's answer to each question.
+fn answers(questions: &[Question]) -> Vec<u64> {
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = tempdir().expect("a folder");
+    let program = folder.path().join("workspaces");
+    let result = Command::new("cc")
+        .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-o"])
+        .arg(&program)
+        .arg(crate_folder.join("tests/programs/workspaces.c"))
+        .arg(format!("-I{}", crate_folder.join("native").display()))
+        .output()
+        .expect("a C compiler");
+    assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stderr));
+    let input = folder.path().join("input");
+    let lines: String = questions.iter().map(|question| question.line.clone() + "\n").collect();
+    fs::File::create(&input)
+        .and_then(|mut file| file.write_all(lines.as_bytes()))
+        .expect("written");
+    let output = Command::new(&program)
+        .stdin(Stdio::from(fs::File::open(&input).expect("readable")))
+        .output()
+        .expect("started");
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    text.lines().map(|line| line.parse().expect("a number")).collect()
+}
+
+/// Of each function: how many sizes are exact, and the largest relative error.
+fn compare(choose: impl Fn(&Value) -> Option<Question>, expected: &Expect) {
+    let questions: Vec<Question> = rows().iter().filter_map(choose).collect();
+    let answers = answers(&questions);
+    assert_eq!(answers.len(), questions.len());
+    let mut functions: BTreeMap<&str, (usize, usize, f64)> = BTreeMap::new();
+    for (question, answer) in questions.iter().zip(answers) {
+        let (exact, all, worst) = functions.entry(&question.function).or_default();
+        *exact += usize::from(answer == question.measured);
+        *all += 1;
+        let error = answer.abs_diff(question.measured) as f64 / question.measured.max(1) as f64;
+        *worst = worst.max(error);
+    }
+    let mut text = String::new();
+    for (function, (exact, all, worst)) in functions {
+        write!(text, "{function}: {exact} of {all}").expect("memory");
+        if exact < all {
+            write!(text, ", largest error {:.3} %", 100.0 * worst).expect("memory");
+        }
+        text.push('\n');
+    }
+    expected.assert_eq(&text);
+}
+
+#[test]
+fn cusolver_asks_for_what_was_measured() {
+    compare(
+        of_solver,
+        &expect![[r#"
+        Xgeev: 186 of 528, largest error 0.413 %
+        Xgeqrf: 908 of 908
+        Xpotrf: 284 of 284
+        XsyevBatched: 2104 of 2448, largest error 0.023 %
+        Xsyevd: 568 of 568
+        Xsytrs: 852 of 852
+        geqrf: 908 of 908
+        gesvd: 312 of 596, largest error 8.595 %
+        gesvdaStridedBatched: 3124 of 3744, largest error 0.338 %
+        gesvdj: 3632 of 3632
+        gesvdjBatched: 1000 of 1000
+        getrf: 908 of 908
+        orgqr: 1220 of 1220
+        ormqr: 3632 of 3632
+        potrf: 284 of 284
+        syevd: 568 of 568
+        syevj: 568 of 568
+        syevjBatched: 1920 of 1920
+        sytrf: 284 of 284
+    "#]],
+    );
+}
