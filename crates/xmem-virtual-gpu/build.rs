@@ -26,6 +26,7 @@ fn main() {
             "config",
             "cudnn",
             "driver",
+            "fft",
             "handles",
             "host",
             "images",

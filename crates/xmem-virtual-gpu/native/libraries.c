@@ -4,6 +4,7 @@
 // Workspaces that PyTorch asks these libraries for are zero: their sizes are not known without the library
 // and a device. The log names them. (cuBLAS' own workspaces are PyTorch's choice and do not come from here.)
 #include "arguments.h"
+#include "fft.h"
 #include "vgpu.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -131,7 +132,18 @@ API(int, cufftCreate)(int *plan) {
   return 0;
 }
 API(int, cufftGetVersion)(int *version) { *version = vgpu_config()->runtime / 1000 * 1000; return 0; }
-NO_WORKSPACE(size_t, cufftXtMakePlanMany, a12)
+// A plan's workspace. The sizes were measured with CUDA 13, and PyTorch asks with this function alone.
+API(int, cufftXtMakePlanMany)(int plan, int rank, long long *sizes, long long *inputs, long long input_stride, long long input_distance, int input, long long *outputs, long long output_stride, long long output_distance, int output, long long batch, size_t *size, int execution) {
+  (void)plan, (void)inputs, (void)input_stride, (void)input_distance, (void)outputs, (void)output_stride, (void)output_distance, (void)execution;
+  enum { COMPLEX = 4 }; // cudaDataType: real numbers of 32, 64 and 16 bits, then complex ones in the same order
+  static const enum fft_type TYPES[] = {FFT_SINGLE, FFT_DOUBLE, FFT_HALF};
+  int type = input % COMPLEX, is_measured = 0, is_complex = input >= COMPLEX && output >= COMPLEX;
+  *size = 0;
+  if (rank > 0 && type >= 0 && type < 3 && batch > 0)
+    *size = vgpu_fft_workspace(is_complex ? FFT_COMPLEX : FFT_REAL, TYPES[type], sizes, rank, (size_t)batch, &is_measured);
+  if (!is_measured || vgpu_config()->runtime / 1000 != 13) vgpu_estimated_size("cufftXtMakePlanMany");
+  return 0;
+}
 NO_WORKSPACE(size_t, cufftMakePlanMany, a11)
 NO_WORKSPACE(size_t, cufftMakePlanMany64, a11)
 NO_WORKSPACE(size_t, cufftGetSize, a1)

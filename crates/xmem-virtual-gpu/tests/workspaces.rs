@@ -59,6 +59,22 @@ fn of_solver(row: &Value) -> Option<Question> {
     Some(Question { function, line, measured })
 }
 
+/// Questions to cuFFT. Lines, planes and cubes are functions of their own.
+fn of_fft(row: &Value) -> Option<Question> {
+    if row["function"] != "cufft" {
+        return None;
+    }
+    let (kind, kind_of_number) = (row["kind"].as_str()?, row["type"].as_str()?);
+    let mut sizes = numbers(row);
+    let shape = ["line", "plane", "cube"][sizes.len() - 1];
+    sizes.resize(3, 0);
+    sizes.push(row["batch"].as_u64()?);
+    let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();
+    let line = format!("{kind} {} {}", &kind_of_number[..1], sizes.join(" "));
+    let function = format!("{kind} {kind_of_number} {shape}");
+    Some(Question { function, line, measured: row["device"].as_u64()? })
+}
+
 /// The program's answer to each question.
 fn answers(questions: &[Question]) -> Vec<u64> {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -134,6 +150,30 @@ fn cusolver_asks_for_what_was_measured() {
         syevj: 568 of 568
         syevjBatched: 1920 of 1920
         sytrf: 284 of 284
+    "#]],
+    );
+}
+
+#[test]
+fn cufft_asks_for_what_was_measured() {
+    compare(
+        of_fft,
+        &expect![[r#"
+        c2c double line: 306 of 306
+        c2c half line: 19 of 19
+        c2c single cube: 44 of 44
+        c2c single line: 452 of 452
+        c2c single plane: 239 of 239
+        c2r double line: 306 of 306
+        c2r half line: 19 of 19
+        c2r single cube: 44 of 44
+        c2r single line: 449 of 452, largest error 0.004 %
+        c2r single plane: 237 of 239, largest error 0.550 %
+        r2c double line: 306 of 306
+        r2c half line: 19 of 19
+        r2c single cube: 44 of 44
+        r2c single line: 449 of 452, largest error 0.004 %
+        r2c single plane: 239 of 239
     "#]],
     );
 }

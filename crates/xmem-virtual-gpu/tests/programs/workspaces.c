@@ -1,5 +1,10 @@
 // The sizes of workspaces that the stand-ins give: for each line of the input, a function, a type and numbers, one line.
 #include "solver.c"
+#define up fft_up
+#define most fft_most
+#include "fft.c"
+#undef up
+#undef most
 #include <stdio.h>
 #include <string.h>
 
@@ -26,12 +31,21 @@ static size_t of_solver(const char *name, enum solver_type type, const size_t *n
   return (size_t)-1;
 }
 
+// The type is `h`, `s` or `d`; the numbers are those of the dimensions, with zeros after them, and the batch.
+static size_t of_fft(const char *name, char type, const size_t *n) {
+  long long sizes[3];
+  int rank = 0, is_measured;
+  while (rank < 3 && n[rank]) sizes[rank] = (long long)n[rank], rank++;
+  enum fft_kind kind = strcmp(name, "c2c") ? FFT_REAL : FFT_COMPLEX;
+  return vgpu_fft_workspace(kind, type == 'h' ? FFT_HALF : type == 'd' ? FFT_DOUBLE : FFT_SINGLE, sizes, rank, n[3], &is_measured);
+}
+
 int main(void) {
   char name[64], type;
   size_t n[4];
   while (scanf("%63s %c %zu %zu %zu %zu", name, &type, n, n + 1, n + 2, n + 3) == 6) {
-    const char *types = "SDCZ";
-    printf("%zu\n", of_solver(name, (enum solver_type)(strchr(types, type) - types), n));
+    const char *types = "SDCZ", *letter = strchr(types, type);
+    printf("%zu\n", letter ? of_solver(name, (enum solver_type)(letter - types), n) : of_fft(name, type, n));
   }
   return 0;
 }
