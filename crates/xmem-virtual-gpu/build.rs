@@ -32,6 +32,7 @@ fn main() {
             "images",
             "libraries",
             "memory",
+            "norms",
             "nvml",
             "pool",
             "properties",

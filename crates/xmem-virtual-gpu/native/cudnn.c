@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "vgpu.h"
 #include "cudnn.h"
+#include "norms.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -297,26 +298,43 @@ static int unknown(size_t *size, const char *what) {
   if (size) *size = 0;
   return OK;
 }
-// Batch norm: none for tensors with channels first, as measured on an H100 with cuDNN 9.19 (BatchNorm1d, 2d and 3d, 13 shapes in
-// 32 and 16 bits). With channels last, which is mode 2 (SPATIAL_PERSISTENT), there is a
-// workspace of up to an eighth of the input, whose size is not known.
-enum { SPATIAL_PERSISTENT = 2 };
-static int batch_norm(int mode, size_t *size, const char *what) {
-  if (mode == SPATIAL_PERSISTENT) return unknown(size, what);
-  if (size) *size = 0;
+// Descriptors of tensors and filters keep their shape: PyTorch reads those of weights back.
+struct shape { int type, format, count, sizes[8], strides[8]; };
+
+// Sizes were measured with cuDNN 9 on GPUs of compute capability 9 (norms.c).
+static int measured(size_t *size, size_t found, int is_like_it, const char *what) {
+  is_real();
+  int is_same = library.version >= 90000 && vgpu_config()->major == 9;
+  if (!is_like_it || (found && !is_same)) vgpu_estimated_size(what);
+  if (size) *size = found;
   return OK;
 }
-API(int, cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize)(void *h, int mode, int operations, void *x, void *z, void *y, void *b, void *a, size_t *size) {
-  (void)h, (void)operations, (void)x, (void)z, (void)y, (void)b, (void)a;
-  return batch_norm(mode, size, "cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize");
+// Batch norm: none for tensors with channels first (BatchNorm1d, 2d and 3d, 13 shapes in 32 and 16 bits), and no reserve.
+// Channels last is mode 2.
+enum { SPATIAL_PERSISTENT = 2 };
+enum { TYPE_OF_HALF = 2, TYPE_OF_FLOAT = 0 }; // cudnnDataType_t
+static int batch_norm(int mode, int operations, const struct shape *x, int is_backward, size_t *size, const char *what) {
+  if (size) *size = 0;
+  if (mode != SPATIAL_PERSISTENT) return OK;
+  if (!x || x->count < 2) return unknown(size, what);
+  size_t rows = 1, channels = (size_t)x->sizes[1];
+  for (int i = 0; i < x->count; i++) if (i != 1) rows *= (size_t)x->sizes[i];
+  // `operations` are an activation and a sum, which PyTorch does not ask for.
+  int is_like_it = !operations && (x->type == TYPE_OF_HALF || x->type == TYPE_OF_FLOAT) && channels != 1 && channels != 2 && (channels < 4 || channels > 7);
+  size_t found = is_backward ? vgpu_batch_norm_backward(rows, channels) : vgpu_batch_norm_forward(rows, channels, x->type == TYPE_OF_HALF);
+  return measured(size, found, is_like_it, what);
 }
-API(int, cudnnGetBatchNormalizationBackwardExWorkspaceSize)(void *h, int mode, int operations, void *x, void *y, void *dy, void *dz, void *dx, void *b, void *a, size_t *size) {
-  (void)h, (void)operations, (void)x, (void)y, (void)dy, (void)dz, (void)dx, (void)b, (void)a;
-  return batch_norm(mode, size, "cudnnGetBatchNormalizationBackwardExWorkspaceSize");
+API(int, cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize)(void *h, int mode, int operations, const struct shape *x, void *z, void *y, void *b, void *a, size_t *size) {
+  (void)h, (void)z, (void)y, (void)b, (void)a;
+  return batch_norm(mode, operations, x, 0, size, "cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize");
+}
+API(int, cudnnGetBatchNormalizationBackwardExWorkspaceSize)(void *h, int mode, int operations, const struct shape *x, void *y, void *dy, void *dz, void *dx, void *b, void *a, size_t *size) {
+  (void)h, (void)y, (void)dy, (void)dz, (void)dx, (void)b, (void)a;
+  return batch_norm(mode, operations, x, 1, size, "cudnnGetBatchNormalizationBackwardExWorkspaceSize");
 }
 API(int, cudnnGetBatchNormalizationTrainingExReserveSpaceSize)(void *h, int mode, int operations, void *a, void *x, size_t *size) {
-  (void)h, (void)operations, (void)a, (void)x;
-  return batch_norm(mode, size, "cudnnGetBatchNormalizationTrainingExReserveSpaceSize");
+  (void)h, (void)a, (void)x;
+  return measured(size, 0, mode != SPATIAL_PERSISTENT || !operations, "cudnnGetBatchNormalizationTrainingExReserveSpaceSize");
 }
 // A generator of 48 bytes (curandState) for each of 1024 threads a multiprocessor, as measured on an H100 with cuDNN 9.19.
 API(int, cudnnDropoutGetStatesSize)(void *h, size_t *size) {
@@ -334,13 +352,19 @@ API(int, cudnnSetDropoutDescriptor)(struct dropout *d, void *h, float probabilit
 API(int, cudnnRestoreDropoutDescriptor)(struct dropout *d, void *h, float probability, void *states, size_t size, unsigned long long seed) {
   return vgpu_cudnnSetDropoutDescriptor(d, h, probability, states, size, seed);
 }
-API(int, cudnnGetCTCLossWorkspaceSize)(void *h, void *p, void *g, void *l, void *ll, void *il, int a, void *d, size_t *size) {
-  (void)h, (void)p, (void)g, (void)l, (void)ll, (void)il, (void)a, (void)d;
-  return unknown(size, "cudnnGetCTCLossWorkspaceSize");
+// Steps, batch and classes of the probabilities.
+static int ctc_loss(const struct shape *p, size_t *size, int is_like_it, const char *what) {
+  if (!p || p->count != 3) return unknown(size, what);
+  return measured(size, vgpu_ctc_loss((size_t)p->sizes[0], (size_t)p->sizes[1], (size_t)p->sizes[2]), is_like_it, what);
 }
-API(int, cudnnGetCTCLossWorkspaceSize_v8)(void *h, int a, void *d, void *p, void *g, size_t *size) {
-  (void)h, (void)a, (void)d, (void)p, (void)g;
-  return unknown(size, "cudnnGetCTCLossWorkspaceSize_v8");
+// The older function, for lengths on the host, was not measured.
+API(int, cudnnGetCTCLossWorkspaceSize)(void *h, const struct shape *p, void *g, void *l, void *ll, void *il, int a, void *d, size_t *size) {
+  (void)h, (void)g, (void)l, (void)ll, (void)il, (void)a, (void)d;
+  return ctc_loss(p, size, 0, "cudnnGetCTCLossWorkspaceSize");
+}
+API(int, cudnnGetCTCLossWorkspaceSize_v8)(void *h, int a, void *d, const struct shape *p, void *g, size_t *size) {
+  (void)h, (void)a, (void)d, (void)g;
+  return ctc_loss(p, size, 1, "cudnnGetCTCLossWorkspaceSize_v8");
 }
 API(int, cudnnGetConvolutionForwardWorkspaceSize)(void *h, void *x, void *w, void *c, void *y, int algorithm, size_t *size) {
   (void)h, (void)x, (void)w, (void)c, (void)y, (void)algorithm;
@@ -456,8 +480,6 @@ API(int, cudnnGetRNNTempSpaceSizes)(void *h, const struct rnn *rnn, int mode, co
   return OK;
 }
 
-// Descriptors of tensors and filters keep their shape: PyTorch reads those of weights back.
-struct shape { int type, format, count, sizes[8], strides[8]; };
 static void set_shape(struct shape *shape, int type, int format, int count, const int *sizes, const int *strides) {
   *shape = (struct shape){.type = type, .format = format, .count = count < 8 ? count : 8};
   for (int i = 0; i < shape->count; i++) {

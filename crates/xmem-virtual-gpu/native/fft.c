@@ -1,6 +1,6 @@
 // Workspaces of cuFFT: what cufftXtMakePlanMany answered on an H100 with cuFFT 12.0 of CUDA 13.0
 // (traces/measured/h100-80g/libraries.jsonl.zst: 2,148 transforms of one dimension, 1,032 of two and three). NVIDIA documents
-// no sizes. All but eleven are exact, and these within 0.6 %. The formulas know three ways to transform a line:
+// no sizes. All but eight are exact, and these within 0.6 %. The formulas know three ways to transform a line:
 //
 // - in one kernel, without a workspace: lengths up to 10,000 that have small factors, some longer ones, and primes;
 // - in several, with a copy of the data: longer lines, and other factors;

@@ -75,6 +75,37 @@ fn of_fft(row: &Value) -> Option<Question> {
     Some(Question { function, line, measured: row["device"].as_u64()? })
 }
 
+/// Questions to cuDNN, answered by the last allocation that a call of PyTorch makes before its results.
+fn of_cudnn(row: &Value) -> Vec<Question> {
+    let sizes = row["function"].as_str().map(|_| numbers(row)).unwrap_or_default();
+    let allocation = |phase: &str, at: usize| row[phase].get(at).and_then(Value::as_u64);
+    let question = |function: &str, line: String, measured: Option<u64>| Question {
+        function: function.to_owned(),
+        line: format!("{function} {line}"),
+        measured: measured.expect("a workspace"),
+    };
+    match (row["function"].as_str(), row["type"].as_str()) {
+        // bfloat16 takes kernels of PyTorch's.
+        (Some("batch_norm"), Some(kind @ ("float32" | "float16"))) => {
+            let letter = if kind == "float16" { 'h' } else { 's' };
+            let [batch, channels, height, width] = sizes[..] else {
+                unreachable!("four dimensions")
+            };
+            let line = format!("{letter} {} {channels} 0 0", batch * height * width);
+            let last = row["backward"].as_array().map_or(0, Vec::len) - 1;
+            vec![
+                question("batch-norm-forward", line.clone(), allocation("forward", 3)),
+                question("batch-norm-backward", line, allocation("backward", last)),
+            ]
+        }
+        (Some("ctc"), _) => {
+            let line = format!("s {} {} {} 0", sizes[0], sizes[1], sizes[2]);
+            vec![question("ctc", line, allocation("forward", 2))]
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// The program's answer to each question.
 fn answers(questions: &[Question]) -> Vec<u64> {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -103,8 +134,8 @@ fn answers(questions: &[Question]) -> Vec<u64> {
 }
 
 /// Of each function: how many sizes are exact, and the largest relative error.
-fn compare(choose: impl Fn(&Value) -> Option<Question>, expected: &Expect) {
-    let questions: Vec<Question> = rows().iter().filter_map(choose).collect();
+fn compare<Q: IntoIterator<Item = Question>>(choose: impl Fn(&Value) -> Q, expected: &Expect) {
+    let questions: Vec<Question> = rows().iter().flat_map(choose).collect();
     let answers = answers(&questions);
     assert_eq!(answers.len(), questions.len());
     let mut functions: BTreeMap<&str, (usize, usize, f64)> = BTreeMap::new();
@@ -174,6 +205,18 @@ fn cufft_asks_for_what_was_measured() {
         r2c single cube: 44 of 44
         r2c single line: 449 of 452, largest error 0.004 %
         r2c single plane: 239 of 239
+    "#]],
+    );
+}
+
+#[test]
+fn cudnn_asks_for_what_was_measured() {
+    compare(
+        of_cudnn,
+        &expect![[r#"
+        batch-norm-backward: 1172 of 1172
+        batch-norm-forward: 1172 of 1172
+        ctc: 626 of 626
     "#]],
     );
 }

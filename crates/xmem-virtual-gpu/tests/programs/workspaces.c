@@ -2,9 +2,9 @@
 #include "solver.c"
 #define up fft_up
 #define most fft_most
+#define blocks norms_blocks
 #include "fft.c"
-#undef up
-#undef most
+#include "norms.c"
 #include <stdio.h>
 #include <string.h>
 
@@ -40,12 +40,20 @@ static size_t of_fft(const char *name, char type, const size_t *n) {
   return vgpu_fft_workspace(kind, type == 'h' ? FFT_HALF : type == 'd' ? FFT_DOUBLE : FFT_SINGLE, sizes, rank, n[3], &is_measured);
 }
 
+static size_t of_cudnn(const char *name, char type, const size_t *n) {
+  if (!strcmp(name, "batch-norm-forward")) return vgpu_batch_norm_forward(n[0], n[1], type == 'h');
+  if (!strcmp(name, "batch-norm-backward")) return vgpu_batch_norm_backward(n[0], n[1]);
+  return vgpu_ctc_loss(n[0], n[1], n[2]);
+}
+
 int main(void) {
   char name[64], type;
   size_t n[4];
   while (scanf("%63s %c %zu %zu %zu %zu", name, &type, n, n + 1, n + 2, n + 3) == 6) {
     const char *types = "SDCZ", *letter = strchr(types, type);
-    printf("%zu\n", letter ? of_solver(name, (enum solver_type)(letter - types), n) : of_fft(name, type, n));
+    int is_fft = !strcmp(name, "c2c") || !strcmp(name, "r2c") || !strcmp(name, "c2r");
+    if (letter) printf("%zu\n", of_solver(name, (enum solver_type)(letter - types), n));
+    else printf("%zu\n", is_fft ? of_fft(name, type, n) : of_cudnn(name, type, n));
   }
   return 0;
 }
