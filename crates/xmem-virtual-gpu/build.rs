@@ -37,6 +37,7 @@ fn main() {
             "pool",
             "properties",
             "python",
+            "recurrent",
             "runtime",
             "solver",
             "solver_calls",

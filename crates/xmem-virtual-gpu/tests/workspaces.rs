@@ -102,6 +102,20 @@ fn of_cudnn(row: &Value) -> Vec<Question> {
             let line = format!("s {} {} {} 0", sizes[0], sizes[1], sizes[2]);
             vec![question("ctc", line, allocation("forward", 2))]
         }
+        (Some(cell @ ("LSTM" | "GRU" | "RNN")), _) => {
+            let directions = 1 + u8::from(row["both"] == true);
+            let words: Vec<String> = sizes.iter().map(u64::to_string).collect();
+            let line = format!("{directions} {}", words.join(" "));
+            let last = row["forward"].as_array().map_or(0, Vec::len) - 1;
+            vec![
+                question(
+                    &format!("{cell}-workspace"),
+                    line.clone(),
+                    allocation("forward", last - 1),
+                ),
+                question(&format!("{cell}-reserve"), line, allocation("forward", last)),
+            ]
+        }
         _ => Vec::new(),
     }
 }
@@ -120,7 +134,12 @@ fn answers(questions: &[Question]) -> Vec<u64> {
         .expect("a C compiler");
     assert!(result.status.success(), "{}", String::from_utf8_lossy(&result.stderr));
     let input = folder.path().join("input");
-    let lines: String = questions.iter().map(|question| question.line.clone() + "\n").collect();
+    // Five numbers each.
+    let line = |question: &Question| {
+        let missing = 7_usize.saturating_sub(question.line.split(' ').count());
+        question.line.clone() + &" 0".repeat(missing) + "\n"
+    };
+    let lines: String = questions.iter().map(line).collect();
     fs::File::create(&input)
         .and_then(|mut file| file.write_all(lines.as_bytes()))
         .expect("written");
@@ -214,9 +233,15 @@ fn cudnn_asks_for_what_was_measured() {
     compare(
         of_cudnn,
         &expect![[r#"
-        batch-norm-backward: 1172 of 1172
-        batch-norm-forward: 1172 of 1172
-        ctc: 626 of 626
-    "#]],
+            GRU-reserve: 216 of 216
+            GRU-workspace: 215 of 216, largest error 0.818 %
+            LSTM-reserve: 216 of 216
+            LSTM-workspace: 176 of 216, largest error 0.614 %
+            RNN-reserve: 216 of 216
+            RNN-workspace: 214 of 216, largest error 1.486 %
+            batch-norm-backward: 1172 of 1172
+            batch-norm-forward: 1172 of 1172
+            ctc: 626 of 626
+        "#]],
     );
 }

@@ -5,6 +5,7 @@
 #define blocks norms_blocks
 #include "fft.c"
 #include "norms.c"
+#include "recurrent.c"
 #include <stdio.h>
 #include <string.h>
 
@@ -43,13 +44,19 @@ static size_t of_fft(const char *name, char type, const size_t *n) {
 static size_t of_cudnn(const char *name, char type, const size_t *n) {
   if (!strcmp(name, "batch-norm-forward")) return vgpu_batch_norm_forward(n[0], n[1], type == 'h');
   if (!strcmp(name, "batch-norm-backward")) return vgpu_batch_norm_backward(n[0], n[1]);
+  if (strstr(name, "-reserve") || strstr(name, "-workspace")) {
+    // The type is the number of directions.
+    struct rnn rnn = {.directions = type - '0', .mode = *name == 'L' ? 2 : *name == 'G' ? 3 : 1, .biases = 2, .input = (int)n[2], .hidden = (int)n[3], .layers = (int)n[4]};
+    struct sequences x = {.steps = n[0] * n[1], .batch = n[1]};
+    return strstr(name, "-reserve") ? vgpu_rnn_reserve(&rnn, &x) : vgpu_rnn_workspace(&rnn, &x);
+  }
   return vgpu_ctc_loss(n[0], n[1], n[2]);
 }
 
 int main(void) {
   char name[64], type;
-  size_t n[4];
-  while (scanf("%63s %c %zu %zu %zu %zu", name, &type, n, n + 1, n + 2, n + 3) == 6) {
+  size_t n[5];
+  while (scanf("%63s %c %zu %zu %zu %zu %zu", name, &type, n, n + 1, n + 2, n + 3, n + 4) == 7) {
     const char *types = "SDCZ", *letter = strchr(types, type);
     int is_fft = !strcmp(name, "c2c") || !strcmp(name, "r2c") || !strcmp(name, "c2r");
     if (letter) printf("%zu\n", of_solver(name, (enum solver_type)(letter - types), n));
