@@ -321,7 +321,7 @@ static int batch_norm(int mode, int operations, const struct shape *x, int is_ba
   size_t rows = 1, channels = (size_t)x->sizes[1];
   for (int i = 0; i < x->count; i++) if (i != 1) rows *= (size_t)x->sizes[i];
   // `operations` are an activation and a sum, which PyTorch does not ask for.
-  int is_like_it = !operations && (x->type == TYPE_OF_HALF || x->type == TYPE_OF_FLOAT) && channels != 1 && channels != 2 && (channels < 4 || channels > 7);
+  int is_like_it = !operations && (x->type == TYPE_OF_HALF || x->type == TYPE_OF_FLOAT) && (channels == 3 || channels >= 8);
   size_t found = is_backward ? vgpu_batch_norm_backward(rows, channels) : vgpu_batch_norm_forward(rows, channels, x->type == TYPE_OF_HALF);
   return measured(size, found, is_like_it, what);
 }
