@@ -4,6 +4,7 @@ pub(crate) mod arguments;
 pub(crate) mod case;
 pub(crate) mod job;
 pub(crate) mod listing;
+pub(crate) mod measured;
 pub(crate) mod script;
 
 mod golden;

@@ -9,6 +9,8 @@
 #define _GNU_SOURCE
 #include "vgpu.h"
 #include "cudnn.h"
+#include "norms.h"
+#include "recurrent.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -297,26 +299,43 @@ static int unknown(size_t *size, const char *what) {
   if (size) *size = 0;
   return OK;
 }
-// Batch norm: none for tensors with channels first, as measured on an H100 with cuDNN 9.19 (BatchNorm1d, 2d and 3d, 13 shapes in
-// 32 and 16 bits). With channels last, which is mode 2 (SPATIAL_PERSISTENT), there is a
-// workspace of up to an eighth of the input, whose size is not known.
-enum { SPATIAL_PERSISTENT = 2 };
-static int batch_norm(int mode, size_t *size, const char *what) {
-  if (mode == SPATIAL_PERSISTENT) return unknown(size, what);
-  if (size) *size = 0;
+// Descriptors of tensors and filters keep their shape: PyTorch reads those of weights back.
+struct shape { int type, format, count, sizes[8], strides[8]; };
+
+// Sizes were measured with cuDNN 9 on GPUs of compute capability 9 (norms.c).
+static int measured(size_t *size, size_t found, int is_like_it, const char *what) {
+  is_real();
+  int is_same = library.version >= 90000 && vgpu_config()->major == 9;
+  if (!is_like_it || (found && !is_same)) vgpu_estimated_size(what);
+  if (size) *size = found;
   return OK;
 }
-API(int, cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize)(void *h, int mode, int operations, void *x, void *z, void *y, void *b, void *a, size_t *size) {
-  (void)h, (void)operations, (void)x, (void)z, (void)y, (void)b, (void)a;
-  return batch_norm(mode, size, "cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize");
+// Batch norm: none for tensors with channels first (BatchNorm1d, 2d and 3d, 13 shapes in 32 and 16 bits), and no reserve.
+// Channels last is mode 2.
+enum { SPATIAL_PERSISTENT = 2 };
+enum { TYPE_OF_HALF = 2, TYPE_OF_FLOAT = 0 }; // cudnnDataType_t
+static int batch_norm(int mode, int operations, const struct shape *x, int is_backward, size_t *size, const char *what) {
+  if (size) *size = 0;
+  if (mode != SPATIAL_PERSISTENT) return OK;
+  if (!x || x->count < 2) return unknown(size, what);
+  size_t rows = 1, channels = (size_t)x->sizes[1];
+  for (int i = 0; i < x->count; i++) if (i != 1) rows *= (size_t)x->sizes[i];
+  // `operations` are an activation and a sum, which PyTorch does not ask for.
+  int is_like_it = !operations && (x->type == TYPE_OF_HALF || x->type == TYPE_OF_FLOAT) && (channels == 3 || channels >= 8);
+  size_t found = is_backward ? vgpu_batch_norm_backward(rows, channels) : vgpu_batch_norm_forward(rows, channels, x->type == TYPE_OF_HALF);
+  return measured(size, found, is_like_it, what);
 }
-API(int, cudnnGetBatchNormalizationBackwardExWorkspaceSize)(void *h, int mode, int operations, void *x, void *y, void *dy, void *dz, void *dx, void *b, void *a, size_t *size) {
-  (void)h, (void)operations, (void)x, (void)y, (void)dy, (void)dz, (void)dx, (void)b, (void)a;
-  return batch_norm(mode, size, "cudnnGetBatchNormalizationBackwardExWorkspaceSize");
+API(int, cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize)(void *h, int mode, int operations, const struct shape *x, void *z, void *y, void *b, void *a, size_t *size) {
+  (void)h, (void)z, (void)y, (void)b, (void)a;
+  return batch_norm(mode, operations, x, 0, size, "cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize");
+}
+API(int, cudnnGetBatchNormalizationBackwardExWorkspaceSize)(void *h, int mode, int operations, const struct shape *x, void *y, void *dy, void *dz, void *dx, void *b, void *a, size_t *size) {
+  (void)h, (void)y, (void)dy, (void)dz, (void)dx, (void)b, (void)a;
+  return batch_norm(mode, operations, x, 1, size, "cudnnGetBatchNormalizationBackwardExWorkspaceSize");
 }
 API(int, cudnnGetBatchNormalizationTrainingExReserveSpaceSize)(void *h, int mode, int operations, void *a, void *x, size_t *size) {
-  (void)h, (void)operations, (void)a, (void)x;
-  return batch_norm(mode, size, "cudnnGetBatchNormalizationTrainingExReserveSpaceSize");
+  (void)h, (void)a, (void)x;
+  return measured(size, 0, mode != SPATIAL_PERSISTENT || !operations, "cudnnGetBatchNormalizationTrainingExReserveSpaceSize");
 }
 // A generator of 48 bytes (curandState) for each of 1024 threads a multiprocessor, as measured on an H100 with cuDNN 9.19.
 API(int, cudnnDropoutGetStatesSize)(void *h, size_t *size) {
@@ -334,13 +353,19 @@ API(int, cudnnSetDropoutDescriptor)(struct dropout *d, void *h, float probabilit
 API(int, cudnnRestoreDropoutDescriptor)(struct dropout *d, void *h, float probability, void *states, size_t size, unsigned long long seed) {
   return vgpu_cudnnSetDropoutDescriptor(d, h, probability, states, size, seed);
 }
-API(int, cudnnGetCTCLossWorkspaceSize)(void *h, void *p, void *g, void *l, void *ll, void *il, int a, void *d, size_t *size) {
-  (void)h, (void)p, (void)g, (void)l, (void)ll, (void)il, (void)a, (void)d;
-  return unknown(size, "cudnnGetCTCLossWorkspaceSize");
+// Steps, batch and classes of the probabilities.
+static int ctc_loss(const struct shape *p, size_t *size, int is_like_it, const char *what) {
+  if (!p || p->count != 3) return unknown(size, what);
+  return measured(size, vgpu_ctc_loss((size_t)p->sizes[0], (size_t)p->sizes[1], (size_t)p->sizes[2]), is_like_it, what);
 }
-API(int, cudnnGetCTCLossWorkspaceSize_v8)(void *h, int a, void *d, void *p, void *g, size_t *size) {
-  (void)h, (void)a, (void)d, (void)p, (void)g;
-  return unknown(size, "cudnnGetCTCLossWorkspaceSize_v8");
+// The older function, for lengths on the host, was not measured.
+API(int, cudnnGetCTCLossWorkspaceSize)(void *h, const struct shape *p, void *g, void *l, void *ll, void *il, int a, void *d, size_t *size) {
+  (void)h, (void)g, (void)l, (void)ll, (void)il, (void)a, (void)d;
+  return ctc_loss(p, size, 0, "cudnnGetCTCLossWorkspaceSize");
+}
+API(int, cudnnGetCTCLossWorkspaceSize_v8)(void *h, int a, void *d, const struct shape *p, void *g, size_t *size) {
+  (void)h, (void)a, (void)d, (void)g;
+  return ctc_loss(p, size, 1, "cudnnGetCTCLossWorkspaceSize_v8");
 }
 API(int, cudnnGetConvolutionForwardWorkspaceSize)(void *h, void *x, void *w, void *c, void *y, int algorithm, size_t *size) {
   (void)h, (void)x, (void)w, (void)c, (void)y, (void)algorithm;
@@ -377,7 +402,6 @@ TRIALS(cudnnFindConvolutionBackwardDataAlgorithmEx)
 TRIALS(cudnnFindConvolutionBackwardFilterAlgorithmEx)
 
 // ---- recurrent networks: the size of the weights is their sum; the other sizes are estimates ----
-struct rnn { int directions, mode, biases, type, input, hidden, projection, layers, dropout; };
 API(int, cudnnCreateRNNDescriptor)(void **at) { return make(at, 512); }
 API(int, cudnnDestroyRNNDescriptor)(void *descriptor) { return drop(descriptor); }
 API(int, cudnnSetRNNDescriptor_v8)(struct rnn *rnn, int algorithm, int mode, int bias, int direction, int input_mode, int type, int precision, int math, int input, int hidden, int projection, int layers, const struct dropout *dropout) {
@@ -387,77 +411,29 @@ API(int, cudnnSetRNNDescriptor_v8)(struct rnn *rnn, int algorithm, int mode, int
   *rnn = (struct rnn){direction == 1 ? 2 : 1, mode, biases, type, input, hidden, projection, layers, dropout && dropout->probability > 0};
   return OK;
 }
-// Matrices of a cell: one of the input and one of the state for each gate.
-static int gates(const struct rnn *rnn) { return rnn->mode == 2 ? 4 : rnn->mode == 3 ? 3 : 1; }
-static size_t element(const struct rnn *rnn) { return rnn->type == 1 ? 8 : rnn->type == 2 || rnn->type == 9 ? 2 : 4; }
-static size_t layer_input(const struct rnn *rnn, int layer) {
-  size_t output = (size_t)(rnn->mode == 2 && rnn->projection > 0 ? rnn->projection : rnn->hidden);
-  return layer < rnn->directions ? (size_t)rnn->input : output * (size_t)rnn->directions;
-}
-static size_t state(const struct rnn *rnn) { return (size_t)(rnn->mode == 2 && rnn->projection > 0 ? rnn->projection : rnn->hidden); }
-// Elements before a layer's (its direction counts as a layer): matrices of all layers, then all biases.
-static size_t matrices(const struct rnn *rnn, int layer) {
-  size_t one = (size_t)gates(rnn) * (size_t)rnn->hidden * (layer_input(rnn, layer) + state(rnn));
-  if (state(rnn) != (size_t)rnn->hidden) one += state(rnn) * (size_t)rnn->hidden;
-  return one;
-}
-static size_t biases(const struct rnn *rnn) { return (size_t)gates(rnn) * (size_t)rnn->hidden * (size_t)rnn->biases; }
+// All matrices of all layers are before all biases.
+static size_t biases(const struct rnn *rnn) { return (size_t)vgpu_rnn_gates(rnn) * (size_t)rnn->hidden * (size_t)rnn->biases; }
 static size_t weights(const struct rnn *rnn) {
   size_t sum = 0;
-  for (int layer = 0; layer < rnn->layers * rnn->directions; layer++) sum += matrices(rnn, layer) + biases(rnn);
+  for (int layer = 0; layer < rnn->layers * rnn->directions; layer++) sum += vgpu_rnn_matrices(rnn, layer) + biases(rnn);
   return sum;
 }
-API(int, cudnnGetRNNWeightSpaceSize)(void *h, const struct rnn *rnn, size_t *size) { (void)h; *size = weights(rnn) * element(rnn); return OK; }
-// Sequences of a batch, and all their steps. The layout is 1 where they have lengths of their own.
-struct sequences { size_t steps, batch; int packed; };
+API(int, cudnnGetRNNWeightSpaceSize)(void *h, const struct rnn *rnn, size_t *size) { (void)h; *size = weights(rnn) * vgpu_rnn_element(rnn); return OK; }
+// The layout is 1 where sequences have lengths of their own.
 API(int, cudnnSetRNNDataDescriptor)(struct sequences *at, int type, int layout, int steps, int batch, int width, const int *lengths, void *fill) {
   (void)type, (void)width, (void)fill;
   *at = (struct sequences){.batch = (size_t)batch, .packed = layout == 1};
   for (int i = 0; i < batch; i++) at->steps += (size_t)(lengths ? lengths[i] : steps);
   return OK;
 }
-// cuDNN documents no formula: as measured on an H100 with cuDNN 9.19 (xmem-orchestrator, cudnn_recurrent/sizes.rs, has the
-// same numbers, and the calls that they were read from).
-struct terms { size_t hidden, inputs, states; };
-static struct terms terms(const struct rnn *rnn, int packed) {
-  size_t layers = (size_t)rnn->layers, deep = layers > 1;
-  int one = rnn->directions == 1, lstm = rnn->mode == 2, gru = rnn->mode == 3;
-  if (packed && one) return lstm ? (struct terms){4, 0, 6 * layers} : gru ? (struct terms){3, 0, 3 * layers} : (struct terms){2, 0, layers};
-  if (packed) return lstm ? (struct terms){12, 0, 16 * layers} : gru ? (struct terms){10, 0, 10 * layers} : (struct terms){8, 0, 6 * layers};
-  if (gates(rnn) * rnn->hidden < 512) {
-    if (one) return lstm ? (struct terms){21, 1, 8 * layers} : (struct terms){(gru ? 18 : 13) + deep, 2, 6 * layers};
-    return lstm ? (struct terms){30, 2, 16 * layers - 2 * !deep} : (struct terms){(gru ? 24 : 19) + 2 * deep, 2, 14 * layers};
-  }
-  if (lstm && one) return (struct terms){5 + (size_t)rnn->dropout, 1, 10 * layers + (rnn->input == rnn->hidden && layers % 2 ? layers : 0)};
-  if (lstm) return (struct terms){13, 2, 24 * layers};
-  if (one) return deep ? (struct terms){3, 2, 8 + 9 * layers} : (struct terms){4, 2, 5};
-  return (struct terms){11 + deep, 2, 14 * layers};
-}
-static size_t all_matrices(const struct rnn *rnn) {
-  size_t sum = 0;
-  for (int layer = 0; layer < rnn->layers * rnn->directions; layer++) sum += matrices(rnn, layer);
-  return sum;
-}
 API(int, cudnnGetRNNTempSpaceSizes)(void *h, const struct rnn *rnn, int mode, const struct sequences *x, size_t *workspace, size_t *reserve) {
   (void)h;
-  size_t hidden = (size_t)rnn->hidden, directions = (size_t)rnn->directions, layers = (size_t)rnn->layers;
-  struct terms t = terms(rnn, x->packed);
   vgpu_estimated_size("cudnnGetRNNTempSpaceSizes");
-  if (workspace)
-    *workspace = (x->steps * (hidden * t.hidden + (size_t)rnn->input * t.inputs) + x->batch * hidden * t.states + all_matrices(rnn)) * element(rnn)
-      + ((size_t)8 << 20) * layers * directions + (x->packed ? 0 : 8 * x->batch) + 256;
-  if (reserve) {
-    size_t projected = state(rnn) == hidden ? 0 : hidden + state(rnn);
-    size_t kept = rnn->mode == 2 ? 5 * hidden + projected : rnn->mode == 3 ? 6 * hidden : hidden;
-    size_t all = x->steps * directions * (kept * layers + hidden * (layers - 1)) * element(rnn);
-    size_t mask = rnn->dropout ? x->steps * hidden * directions * directions * (layers - 1) / 8 : 0;
-    *reserve = mode ? (all + 31) / 32 * 32 + 256 + mask : 0;
-  }
+  if (workspace) *workspace = vgpu_rnn_workspace(rnn, x);
+  if (reserve) *reserve = mode ? vgpu_rnn_reserve(rnn, x) : 0;
   return OK;
 }
 
-// Descriptors of tensors and filters keep their shape: PyTorch reads those of weights back.
-struct shape { int type, format, count, sizes[8], strides[8]; };
 static void set_shape(struct shape *shape, int type, int format, int count, const int *sizes, const int *strides) {
   *shape = (struct shape){.type = type, .format = format, .count = count < 8 ? count : 8};
   for (int i = 0; i < shape->count; i++) {
@@ -484,25 +460,25 @@ API(int, cudnnGetFilterNdDescriptor)(const struct shape *shape, int wanted, int 
 // the four results may be unwanted.
 API(int, cudnnGetRNNWeightParams)(void *h, const struct rnn *rnn, int layer, size_t size, char *space, int id, struct shape *matrix, void **matrix_at, struct shape *bias, void **bias_at) {
   (void)h, (void)size;
-  int g = gates(rnn), is_projection = id == 2 * g, is_state = id >= g;
-  size_t hidden = (size_t)rnn->hidden, input = layer_input(rnn, layer), output = state(rnn);
+  int g = vgpu_rnn_gates(rnn), is_projection = id == 2 * g, is_state = id >= g;
+  size_t hidden = (size_t)rnn->hidden, input = vgpu_rnn_layer_input(rnn, layer), output = vgpu_rnn_state(rnn);
   if (layer >= rnn->layers * rnn->directions || id > 2 * g || (is_projection && output == hidden)) {
     if (matrix_at) *matrix_at = NULL;
     if (bias_at) *bias_at = NULL;
     return OK;
   }
   size_t at = 0, bias_start = 0;
-  for (int l = 0; l < rnn->layers * rnn->directions; l++) bias_start += matrices(rnn, l);
-  for (int l = 0; l < layer; l++) at += matrices(rnn, l);
+  for (int l = 0; l < rnn->layers * rnn->directions; l++) bias_start += vgpu_rnn_matrices(rnn, l);
+  for (int l = 0; l < layer; l++) at += vgpu_rnn_matrices(rnn, l);
   int gate = is_state ? id - g : id;
   at += is_projection ? (size_t)g * hidden * (input + output)
     : is_state ? (size_t)g * hidden * input + (size_t)gate * hidden * output : (size_t)gate * hidden * input;
   int rows = (int)(is_projection ? output : hidden), columns = (int)(is_projection ? hidden : is_state ? output : input);
   if (matrix) set_shape(matrix, rnn->type, 0, 3, (int[]){1, rows, columns}, (int[]){rows * columns, columns, 1});
-  if (matrix_at) *matrix_at = space + at * element(rnn);
+  if (matrix_at) *matrix_at = space + at * vgpu_rnn_element(rnn);
   int has_bias = !is_projection && (rnn->biases == 2 || (rnn->biases == 1 && !is_state));
   size_t bias_offset = bias_start + (size_t)layer * biases(rnn) + (size_t)id * hidden;
-  if (bias_at) *bias_at = has_bias ? space + bias_offset * element(rnn) : NULL;
+  if (bias_at) *bias_at = has_bias ? space + bias_offset * vgpu_rnn_element(rnn) : NULL;
   if (bias && has_bias) set_shape(bias, rnn->type, 0, 3, (int[]){1, rows, 1}, (int[]){rows, 1, 1});
   return OK;
 }

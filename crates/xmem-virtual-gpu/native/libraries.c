@@ -1,8 +1,10 @@
-// cuBLAS, cuSPARSE, cuSOLVER, cuFFT, cuRAND, NCCL and CUPTI: the calls that return something. All others
+// cuBLAS, cuSPARSE, cuFFT, cuRAND, NCCL and CUPTI: the calls that return something. All others
 // succeed without an effect, which the stand-ins do themselves: they start kernels, which never run.
 //
 // Workspaces that PyTorch asks these libraries for are zero: their sizes are not known without the library
 // and a device. The log names them. (cuBLAS' own workspaces are PyTorch's choice and do not come from here.)
+#include "arguments.h"
+#include "fft.h"
 #include "vgpu.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,23 +23,11 @@ static int drop(void *handle) { return handle && !vgpu_handle_drop(HANDLE_LIBRAR
 // Texts for functions that return one.
 API(const char *, text)(void) { return "no text: this library is a stand-in of xmem's virtual GPU"; }
 
-// Size queries: the position of the answer among the arguments, counted from zero. Arguments are integers
-// and pointers, so that each takes one place.
-typedef uintptr_t arg;
-#define ARGUMENTS arg a0, arg a1, arg a2, arg a3, arg a4, arg a5, arg a6, arg a7, arg a8, arg a9, arg a10, \
-  arg a11, arg a12, arg a13, arg a14, arg a15, arg a16, arg a17, arg a18, arg a19
-#define UNUSED (void)a0, (void)a1, (void)a2, (void)a3, (void)a4, (void)a5, (void)a6, (void)a7, (void)a8, \
-  (void)a9, (void)a10, (void)a11, (void)a12, (void)a13, (void)a14, (void)a15, (void)a16, (void)a17, (void)a18, (void)a19
+// Size queries: the place of the answer.
 #define NO_WORKSPACE(type, name, place) \
   API(int, name)(ARGUMENTS) { UNUSED; if (place) *(type *)place = 0; vgpu_unknown_size(#name); return 0; }
-#define NO_WORKSPACES(type, name, place, second) \
-  API(int, name)(ARGUMENTS) { UNUSED; if (place) *(type *)place = 0; if (second) *(type *)second = 0; vgpu_unknown_size(#name); return 0; }
 #define FOR_TYPES(type, before, after, place) \
   NO_WORKSPACE(type, before##S##after, place) NO_WORKSPACE(type, before##D##after, place) \
-  NO_WORKSPACE(type, before##C##after, place) NO_WORKSPACE(type, before##Z##after, place)
-#define FOR_REAL(type, before, after, place) \
-  NO_WORKSPACE(type, before##S##after, place) NO_WORKSPACE(type, before##D##after, place)
-#define FOR_COMPLEX(type, before, after, place) \
   NO_WORKSPACE(type, before##C##after, place) NO_WORKSPACE(type, before##Z##after, place)
 
 // ---- cuBLAS, cuBLASLt ----
@@ -53,6 +43,19 @@ API(int, cublasGetMathMode)(void *handle, int *mode) { (void)handle; *mode = 0; 
 API(int, cublasGetPointerMode_v2)(void *handle, int *mode) { (void)handle; *mode = 0; return 0; }
 API(int, cublasGetAtomicsMode)(void *handle, int *mode) { (void)handle; *mode = 0; return 0; }
 API(int, cublasGetStream_v2)(void *handle, void **stream) { (void)handle; *stream = NULL; return 0; }
+// Factorizations and solutions of batches: `info` says that each succeeded. Where it is on the host, it is one number.
+#define SUCCEEDS(type, after, info, count) API(int, cublas##type##after)(ARGUMENTS) { UNUSED; return vgpu_no_error((void *)(info), count); }
+#define SUCCEED(after, info, count) SUCCEEDS(S, after, info, count) SUCCEEDS(D, after, info, count) SUCCEEDS(C, after, info, count) SUCCEEDS(Z, after, info, count)
+SUCCEED(getrfBatched, a5, INT(a6))
+SUCCEED(getriBatched, a7, INT(a8))
+SUCCEED(matinvBatched, a6, INT(a7))
+SUCCEED(getrsBatched, a9, 1)
+SUCCEED(geqrfBatched, a6, 1)
+#define SUCCEEDS_LEAST_SQUARES(type) API(int, cublas##type##gelsBatched)(ARGUMENTS) { UNUSED; vgpu_no_error((void *)a9, 1); return vgpu_no_error((void *)a10, INT(a11)); }
+SUCCEEDS_LEAST_SQUARES(S)
+SUCCEEDS_LEAST_SQUARES(D)
+SUCCEEDS_LEAST_SQUARES(C)
+SUCCEEDS_LEAST_SQUARES(Z)
 MAKES(cublasLtCreate)
 DROPS(cublasLtDestroy)
 API(size_t, cublasLtGetVersion)(void) { return (size_t)vgpu_config()->cublas; }
@@ -122,41 +125,6 @@ NO_WORKSPACE(int, cusparseXcsrgeam2Nnz, a13)
 API(int, cusparseXbsrsm2_zeroPivot)(void *handle, void *info, int *position) { (void)handle, (void)info; *position = -1; return 0; }
 API(int, cusparseXbsrsv2_zeroPivot)(void *handle, void *info, int *position) { (void)handle, (void)info; *position = -1; return 0; }
 
-// ---- cuSOLVER ----
-MAKES(cusolverDnCreate)
-DROPS(cusolverDnDestroy)
-MAKES(cusolverDnCreateParams)
-DROPS(cusolverDnDestroyParams)
-MAKES(cusolverDnCreateSyevjInfo)
-DROPS(cusolverDnDestroySyevjInfo)
-MAKES(cusolverDnCreateGesvdjInfo)
-DROPS(cusolverDnDestroyGesvdjInfo)
-API(int, cusolverGetVersion)(int *version) { *version = vgpu_config()->runtime / 1000 * 1000; return 0; }
-FOR_TYPES(int, cusolverDn, geqrf_bufferSize, a5)
-FOR_TYPES(int, cusolverDn, getrf_bufferSize, a5)
-FOR_TYPES(int, cusolverDn, potrf_bufferSize, a5)
-FOR_TYPES(int, cusolverDn, sytrf_bufferSize, a4)
-FOR_TYPES(int, cusolverDn, gesvd_bufferSize, a3)
-FOR_TYPES(int, cusolverDn, gesvdj_bufferSize, a12)
-FOR_TYPES(int, cusolverDn, gesvdjBatched_bufferSize, a11)
-FOR_TYPES(int, cusolverDn, gesvdaStridedBatched_bufferSize, a16)
-FOR_REAL(int, cusolverDn, syevd_bufferSize, a7)
-FOR_REAL(int, cusolverDn, syevj_bufferSize, a7)
-FOR_REAL(int, cusolverDn, syevjBatched_bufferSize, a7)
-FOR_REAL(int, cusolverDn, orgqr_bufferSize, a7)
-FOR_REAL(int, cusolverDn, ormqr_bufferSize, a11)
-FOR_COMPLEX(int, cusolverDn, heevd_bufferSize, a7)
-FOR_COMPLEX(int, cusolverDn, heevj_bufferSize, a7)
-FOR_COMPLEX(int, cusolverDn, heevjBatched_bufferSize, a7)
-FOR_COMPLEX(int, cusolverDn, ungqr_bufferSize, a7)
-FOR_COMPLEX(int, cusolverDn, unmqr_bufferSize, a11)
-NO_WORKSPACES(size_t, cusolverDnXgeqrf_bufferSize, a10, a11)
-NO_WORKSPACES(size_t, cusolverDnXpotrf_bufferSize, a8, a9)
-NO_WORKSPACES(size_t, cusolverDnXsyevd_bufferSize, a11, a12)
-NO_WORKSPACES(size_t, cusolverDnXsyevBatched_bufferSize, a11, a12)
-NO_WORKSPACES(size_t, cusolverDnXgeev_bufferSize, a17, a18)
-NO_WORKSPACES(size_t, cusolverDnXsytrs_bufferSize, a11, a12)
-
 // ---- cuFFT, cuRAND ----
 API(int, cufftCreate)(int *plan) {
   static int plans;
@@ -164,7 +132,18 @@ API(int, cufftCreate)(int *plan) {
   return 0;
 }
 API(int, cufftGetVersion)(int *version) { *version = vgpu_config()->runtime / 1000 * 1000; return 0; }
-NO_WORKSPACE(size_t, cufftXtMakePlanMany, a12)
+// A plan's workspace. The sizes were measured with CUDA 13, and PyTorch asks with this function alone.
+API(int, cufftXtMakePlanMany)(int plan, int rank, long long *sizes, long long *inputs, long long input_stride, long long input_distance, int input, long long *outputs, long long output_stride, long long output_distance, int output, long long batch, size_t *size, int execution) {
+  (void)plan, (void)inputs, (void)input_stride, (void)input_distance, (void)outputs, (void)output_stride, (void)output_distance, (void)execution;
+  enum { COMPLEX = 4 }; // cudaDataType: real numbers of 32, 64 and 16 bits, then complex ones in the same order
+  static const enum fft_type TYPES[] = {FFT_SINGLE, FFT_DOUBLE, FFT_HALF};
+  int type = input % COMPLEX, is_measured = 0, is_complex = input >= COMPLEX && output >= COMPLEX;
+  *size = 0;
+  if (rank > 0 && type >= 0 && type < 3 && batch > 0)
+    *size = vgpu_fft_workspace(is_complex ? FFT_COMPLEX : FFT_REAL, TYPES[type], sizes, rank, (size_t)batch, &is_measured);
+  if (!is_measured || vgpu_config()->runtime / 1000 != 13) vgpu_estimated_size("cufftXtMakePlanMany");
+  return 0;
+}
 NO_WORKSPACE(size_t, cufftMakePlanMany, a11)
 NO_WORKSPACE(size_t, cufftMakePlanMany64, a11)
 NO_WORKSPACE(size_t, cufftGetSize, a1)

@@ -184,8 +184,8 @@ impl VirtualGpu {
         if !estimated.is_empty() {
             notes.report("estimated-workspaces", Severity::Warning, None, || {
                 format!(
-                    "workspaces of recurrent layers are as measured on an H100 with cuDNN 9.19, which does not give \
-                     them without a GPU: {}; a recording on the CPU has a range",
+                    "workspaces are as measured on an H100 with CUDA 13.0 and cuDNN 9.19, which do not give them \
+                     without a GPU: {}",
                     estimated.join(", ")
                 )
             });

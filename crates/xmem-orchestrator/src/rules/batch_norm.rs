@@ -1,21 +1,25 @@
 //! Batch normalization. `native_batch_norm`: the statistics of 16-bit inputs are 32 bits wide, and inputs
 //! whose channels are innermost are summed in steps. `native_batch_norm_backward`: CUDA makes the input's
 //! gradient before those of weight and bias, where the CPU makes it last. cuDNN wants the gradient in the
-//! input's layout. Inputs whose channels are innermost take PyTorch's own kernels in two steps, with sums per
-//! channel between them. cuDNN's own scratch does not come from PyTorch's allocator here.
+//! input's layout, and a workspace where channels are innermost ([`workspaces`]); it has none otherwise. Inputs
+//! whose channels are innermost that cuDNN does not take have PyTorch's own kernels in two steps, with sums per
+//! channel between them.
+
+mod workspaces;
 
 use crate::frame::call::Call;
 use crate::frame::count::Count;
 use crate::frame::definition::{Applies, Outcome, RuleDefinition};
 use crate::frame::draft::Plan;
 use crate::rule::Rule;
+use workspaces::Rows;
 use xmem_analyzer::{DType, TensorArg};
 use xmem_types::{BlockId, Bytes};
 
 pub(crate) static RULE: RuleDefinition = RuleDefinition {
     rule: Rule {
         name: "batch-norm",
-        summary: "batch norm's backward makes the input's gradient first; where channels are innermost, sums per channel and thread block are scratch",
+        summary: "batch norm's backward makes the input's gradient first; where channels are innermost, sums per channel and thread block are scratch, in cuDNN's workspace as measured",
         source: "aten/src/ATen/native/cudnn/BatchNorm.cpp `cudnn_batch_norm_backward`; aten/src/ATen/native/cuda/Normalization.cuh `batch_norm_backward_reduce_cuda_channels_last_template`",
         operators: &["aten::native_batch_norm", "aten::native_batch_norm_backward"],
         covers: &[],
@@ -45,10 +49,14 @@ fn forward(call: &mut Call<'_, '_, '_>) -> Option<()> {
     }
     let training = arguments.value(5) == Some("True");
     let cudnn = runs_in_cudnn(arguments.tensor(1), arguments.tensor(3), input);
-    if training && channels_innermost(input) && !cudnn {
+    if training && channels_innermost(input) {
         let mut plan = call.plan();
         plan.all_outputs();
-        stage(&mut plan, input, 4);
+        match cudnn_rows(input).filter(|_| cudnn) {
+            Some(rows) => scratch(&mut plan, rows.forward()),
+            None if cudnn => {}
+            None => stage(&mut plan, input, 4),
+        }
         plan.finish();
     }
     Some(())
@@ -64,12 +72,17 @@ fn backward(call: &mut Call<'_, '_, '_>) -> Option<()> {
     let &channels = input.dims.get(1)?;
     let affine = arguments.tensor(2).map_or(Count(0), Count::bytes);
     let output = Count::bytes(input);
+    let training = arguments.value(7).map(str::to_owned);
     let mut plan = call.plan();
     if runs_in_cudnn(arguments.tensor(2), arguments.tensor(3), input) {
         if gradient.strides != input.strides {
             plan.hold(Count::bytes(gradient));
         }
         plan.output_each([output, affine, affine]);
+        let training = training.as_deref() == Some("True");
+        if let Some(rows) = cudnn_rows(input).filter(|_| training && channels_innermost(input)) {
+            scratch(&mut plan, rows.backward());
+        }
     } else if channels_innermost(input) {
         let sum = Count(channels) * accumulator(input.dtype);
         plan.hold_each([sum, sum]);
@@ -98,6 +111,17 @@ fn channels_innermost(tensor: &TensorArg) -> bool {
         Some(&stride) => stride == 1,
         None => tensor.dims.len() == 2,
     }
+}
+
+/// What cuDNN's workspace follows from; none for images of one pixel, whose channels are first as well as last.
+fn cudnn_rows(input: &TensorArg) -> Option<Rows> {
+    let pixels: Count = input.dims.iter().skip(2).copied().map(Count).product();
+    if pixels > Count(1) { Rows::of(input) } else { None }
+}
+
+fn scratch(plan: &mut Plan<'_, '_, '_>, size: Count) {
+    let workspace = plan.take(size);
+    plan.free_all([workspace]);
 }
 
 /// Allocates and frees staging buffers where the rows are split over thread blocks: `numbers` a channel
@@ -148,6 +172,27 @@ pub(super) mod tests {
                         + gx 1105920 gradient
                     on  + gw 96 gradient batch-norm
                     on  + gb 96 gradient batch-norm
+                        - y
+                        - gx
+                        - gw
+                        - gb
+                "#]],
+            },
+            Case {
+                rule: RULE.name,
+                shows: "cuDNN, channels innermost: a workspace",
+                script: batch_norm("f32[8,24,40,36]:34560,1,864,24", 1_105_920, 96),
+                target: target(),
+                requests: expect![[r#"
+                    cuDNN, channels innermost: a workspace
+                        + y 1105920 activation
+                    off + gw 96 gradient
+                    off + gb 96 gradient
+                        + gx 1105920 gradient
+                    on  + gw 96 gradient batch-norm
+                    on  + gb 96 gradient batch-norm
+                    on  + batch-norm#1 63012 workspace
+                    on  - batch-norm#1
                         - y
                         - gx
                         - gw
