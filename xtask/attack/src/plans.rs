@@ -263,9 +263,11 @@ fn run_is_right(answer: &Value, hints: &[u8], operations: &[u8]) -> Option<bool>
         |part: &Value| part.as_array()?.iter().map(planned).collect::<Option<Vec<Planned>>>();
     let warm_up = read(&hints["warm_up"])?;
     let iteration = read(&hints["iteration"])?;
+    let mut has_arenas = false;
     for (arena, key) in [("iteration", "iteration_bytes"), ("lasting", "lasting_bytes")] {
         let ends = warm_up.iter().chain(&iteration).filter(|request| request.arena == arena);
         let end = ends.map(|request| request.offset + request.most).max().unwrap_or_default();
+        has_arenas |= end > 0;
         if u128::from(answer[key].as_u64()?) != end {
             return Some(false);
         }
@@ -273,9 +275,10 @@ fn run_is_right(answer: &Value, hints: &[u8], operations: &[u8]) -> Option<bool>
     // A list has no marks: it follows the part that is there.
     let sequence = if warm_up.is_empty() { iteration } else { warm_up };
     let run = read_operations(operations)?;
-    let (mut live, mut recent): (Vec<(&Planned, usize)>, Vec<u128>) = Default::default();
+    // By arena and offset: the number of the request.
+    let (mut live, mut recent): (Vec<(&str, u128, usize)>, Vec<u128>) = Default::default();
     let (mut place, mut unexpected) = (0, 0);
-    let [mut there, mut outside, mut unknown, mut occupied] = [0; 4];
+    let [mut there, mut outside, mut unknown, mut occupied, mut fitted] = [0; 5];
     for (number, request) in run.iter().enumerate() {
         recent.push(request.1);
         let is_good = |at: usize, size: u128| {
@@ -294,32 +297,53 @@ fn run_is_right(answer: &Value, hints: &[u8], operations: &[u8]) -> Option<bool>
                 found = ends.into_iter().find(|&at| at != place);
             }
         }
-        let Some(at) = found else {
-            unknown += 1;
-            continue;
-        };
-        (place, unexpected) = (at + 1, 0);
-        let planned = &sequence[at];
-        if planned.arena.is_empty() {
-            outside += 1;
-            continue;
-        }
-        let meets = |&(other, of): &(&Planned, usize)| {
-            run[of].3 > request.2
-                && other.arena == planned.arena
-                && other.offset < planned.offset + request.1
-                && planned.offset < other.offset + run[of].1
-        };
-        if live.iter().any(meets) {
+        live.retain(|&(_, _, of)| run[of].3 > request.2);
+        if let Some(at) = found {
+            (place, unexpected) = (at + 1, 0);
+            let planned = &sequence[at];
+            if planned.arena.is_empty() {
+                outside += 1;
+                continue;
+            }
+            let meets = |&(arena, offset, of): &(&str, u128, usize)| {
+                arena == planned.arena
+                    && offset < planned.offset + request.1
+                    && planned.offset < offset + run[of].1
+            };
+            if !live.iter().any(meets) {
+                live.push((&planned.arena, planned.offset, number));
+                there += 1;
+                continue;
+            }
             occupied += 1;
         } else {
-            live.push((planned, number));
-            there += 1;
+            unknown += 1;
+        }
+        if has_arenas && request.1 > SMALL {
+            let blocks = live.iter().filter(|block| block.0 == ITERATION);
+            let mut blocks: Vec<(u128, u128)> =
+                blocks.map(|&(_, offset, of)| (offset, offset + run[of].1)).collect();
+            blocks.sort_unstable();
+            live.push((ITERATION, gap(&blocks, request.1), number));
+            fitted += 1;
         }
     }
-    let counts = ["planned", "outside", "unknown", "occupied"].map(|key| answer[key].as_u64());
-    Some(counts == [there, outside, unknown, occupied].map(Some))
+    let counts =
+        ["planned", "outside", "unknown", "occupied", "fitted"].map(|key| answer[key].as_u64());
+    Some(counts == [there, outside, unknown, occupied, fitted].map(Some))
 }
+
+/// The start of the smallest gap between blocks, which are in order, of at least this size, else their end.
+fn gap(blocks: &[(u128, u128)], size: u128) -> u128 {
+    let starts = [0].into_iter().chain(blocks.iter().map(|block| block.1));
+    let gaps = starts.zip(blocks).map(|(start, block)| (block.0 - start, start));
+    let gap = gaps.filter(|&(bytes, _)| bytes >= size).min();
+    gap.map_or_else(|| blocks.last().map_or(0, |block| block.1), |(_, start)| start)
+}
+
+/// The arena in which requests that differ from a plan lie, and the largest that do not.
+const ITERATION: &str = "iteration";
+const SMALL: u128 = 1 << 20;
 
 /// Requests in a row by which a replay finds its place again.
 const SURE: usize = 4;
