@@ -24,7 +24,7 @@ const TABLE: &str = "crates/xmem-planner/tests/minimalloc/A.1048576.csv";
 enum Form {
     Table,
     Operations,
-    /// A plan, which the intact list of operations follows.
+    /// A plan of the intact list of operations, which one that differs follows.
     Hints,
 }
 
@@ -34,6 +34,8 @@ struct Intact {
     table: Vec<u8>,
     operations: Vec<u8>,
     hints: Vec<u8>,
+    /// The list that follows them.
+    differing: Vec<u8>,
 }
 
 /// One damaged input.
@@ -70,11 +72,20 @@ pub(crate) fn run(program: &Path, options: &Options, report: &mut Report) -> Res
 
 /// A list of operations: most blocks are freed soon, in another order than they are made.
 pub(crate) fn operations() -> Vec<u8> {
+    list(|_, size| size)
+}
+
+/// The same list with other sizes here and there: some have no place in its plan, and some lie where others were to.
+fn differing() -> Vec<u8> {
+    list(|id, size| if id % 5 == 0 { size / 2 + 1 } else { size })
+}
+
+fn list(size_of: impl Fn(u64, u64) -> u64) -> Vec<u8> {
     let (mut list, mut state) = (Vec::new(), 7u64);
     let mut live: Vec<u64> = Vec::new();
     for id in 0..120 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let size = 1 + (state >> 40) % 5_000_000;
+        let size = size_of(id, 1 + (state >> 40) % 5_000_000);
         list.push(json!({"op": "alloc", "id": id, "size": size}));
         live.push(id);
         if live.len() > 9 {
@@ -98,7 +109,7 @@ fn intact(program: &Path) -> Result<Intact, Error> {
     runner.run(program, &arguments, None)?;
     let hints = std::fs::read(&hints).map_err(Error::file(&hints))?;
     runner.remove()?;
-    Ok(Intact { table, operations: operations(), hints })
+    Ok(Intact { table, operations: operations(), hints, differing: differing() })
 }
 
 fn arguments(form: Form, file: &Path, list: &Path) -> Vec<OsString> {
@@ -136,11 +147,11 @@ fn one(
     }
     let [file, list] = ["damaged", "operations.json"].map(|name| runner.file(name));
     std::fs::write(&file, &bytes).map_err(Error::file(&file))?;
-    std::fs::write(&list, &intact.operations).map_err(Error::file(&list))?;
+    std::fs::write(&list, &intact.differing).map_err(Error::file(&list))?;
     let ended = runner.run(program, &arguments(form, &file, &list), None)?;
     let mut findings = judge::misbehavior(&ended, bytes.len() as u64);
     match Outcome::of(&ended) {
-        Outcome::Fits if !is_right(form, &ended, &bytes, &intact.operations) => {
+        Outcome::Fits if !is_right(form, &ended, &bytes, &intact.differing) => {
             findings.push(Finding::WrongPlan);
         }
         Outcome::DoesNotFit | Outcome::Withheld => findings.push(Finding::Contradiction),
