@@ -177,10 +177,14 @@ fn summary(plan: &JobPlan, counters: &Counters) -> Vec<String> {
         }
         PlannedMemory::Cpu => ("C library", " of tensors", "C library's blocks"),
     };
+    let in_gaps = match fitted {
+        0 => String::new(),
+        fitted => format!(", {fitted} of them in its gaps"),
+    };
     let mut lines = vec![
         format!(
             "plan: {planned} of {requests} requests at their planned address, {outside} left to the {allocator}, \
-             {misses} that differ from the plan ({fitted} of them in its gaps)"
+             {misses} that differ from the plan{in_gaps}"
         ),
         format!(
             "  peak{whose} {}: plan {} for what iterations make and free, {} for what lasts, and the {rest}",
