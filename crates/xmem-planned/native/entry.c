@@ -52,9 +52,10 @@ static void *planned_place(stream_t stream, uint64_t size) {
             counters.retries++;
             pointer = following_place(request, size);
         }
-        if (pointer)
-            return pointer;
-        counters.no_memory++;
+        // Not in a gap: others are planned there, and memory is short.
+        if (!pointer)
+            counters.no_memory++;
+        return pointer;
     }
     uint64_t gap = following_find_gap(size);
     if (gap == NOWHERE)

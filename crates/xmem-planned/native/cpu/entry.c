@@ -50,9 +50,9 @@ static void *planned_place(uint64_t size, size_t alignment) {
         return NULL;
     if (request && following_is_free(request, size)) {
         void *pointer = is_aligned(request->arena, request->offset, alignment) ? following_place(request, size) : NULL;
-        if (pointer)
-            return pointer;
-        counters.no_memory++;
+        if (!pointer)
+            counters.no_memory++;
+        return pointer;
     }
     uint64_t gap = following_find_gap(size);
     return gap == NOWHERE || !is_aligned(ITERATION, gap, alignment) ? NULL : following_fit(gap, size);
