@@ -23,6 +23,7 @@ fn main() {
             "observed",
             "sequence",
             "shadow",
+            "tree",
         ],
         // An exception of C++ passes through.
         flags: &["-fexceptions", "-fstack-protector-strong"],
@@ -44,6 +45,7 @@ fn main() {
             "observed",
             "sequence",
             "shadow",
+            "tree",
         ],
         flags: &["-DXMEM_PLANNED_CPU", "-fstack-protector-strong"],
         flags_if_known: &[],

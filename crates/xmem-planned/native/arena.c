@@ -59,6 +59,8 @@ bool arena_is_free(int number, uint64_t offset, uint64_t size) {
     return offset + size <= arena->bytes && live_is_free(&arena->live, offset, size);
 }
 
+uint64_t arena_gap(int number, uint64_t size) { return live_gap(&arenas[number].live, size); }
+
 uint64_t arena_base(int number) { return arenas[number].base; }
 
 uint64_t arena_size(int number) { return arenas[number].bytes; }

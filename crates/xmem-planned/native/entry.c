@@ -34,26 +34,37 @@ static uint64_t capture_of(stream_t stream) {
 }
 
 static void *planned_place(stream_t stream, uint64_t size) {
-    const struct planned *request = following_next(size);
-    if (!request)
+    bool is_known;
+    const struct planned *request = following_next(size, &is_known);
+    if (is_known && !request)
         return NULL;
     if (!has_stream) {
         plan_stream = stream;
         has_stream = true;
     }
     if (stream != plan_stream) {
-        counters.other_stream++;
+        counters.other_stream += request != NULL;
         return NULL;
     }
-    if (!following_is_free(request, size))
+    if (request && following_is_free(request, size)) {
+        void *pointer = following_place(request, size);
+        if (!pointer && caching_release(plan_device)) {
+            counters.retries++;
+            pointer = following_place(request, size);
+        }
+        // Not in a gap: others are planned there, and memory is short.
+        if (!pointer)
+            counters.no_memory++;
+        return pointer;
+    }
+    uint64_t gap = following_find_gap(size);
+    if (gap == NOWHERE)
         return NULL;
-    void *pointer = following_place(request, size);
+    void *pointer = following_fit(gap, size);
     if (!pointer && caching_release(plan_device)) {
         counters.retries++;
-        pointer = following_place(request, size);
+        pointer = following_fit(gap, size);
     }
-    if (!pointer)
-        counters.no_memory++;
     return pointer;
 }
 

@@ -1,6 +1,8 @@
 // A static memory plan that requests follow: what the allocators of the GPU (`planned.h`) and of the CPU (`cpu/`) share.
 #pragma once
 
+#include "live.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,7 +15,8 @@ enum { ROUNDING = 64 };
 enum { ROUNDING = 512 };
 #endif
 
-enum { MAX_ARENAS = 2 };
+// The arenas: of what iterations make and free, and of what the job keeps.
+enum { ITERATION, LASTING, MAX_ARENAS };
 #define MIB ((uint64_t)1 << 20)
 #define NOWHERE UINT64_MAX
 
@@ -46,15 +49,18 @@ const struct planned *sequence_next(uint64_t size);
 // following.c
 uint64_t following_rounded(uint64_t size);
 void following_open(struct plan *plan, bool debug);
-const struct planned *following_next(uint64_t size);
+const struct planned *following_next(uint64_t size, bool *is_known);
 bool following_is_free(const struct planned *request, uint64_t size);
 void *following_place(const struct planned *request, uint64_t size);
+uint64_t following_find_gap(uint64_t size);
+void *following_fit(uint64_t offset, uint64_t size);
 void following_clear(int arena, const void *pointer, uint64_t size);
 
 // arena.c, of either memory
 bool arena_open(int arena, uint64_t bytes);
 void *arena_place(int arena, uint64_t offset, uint64_t size);
 bool arena_is_free(int arena, uint64_t offset, uint64_t size);
+uint64_t arena_gap(int arena, uint64_t size);
 uint64_t arena_base(int arena);
 uint64_t arena_size(int arena);
 bool arena_find(const void *pointer, int *arena, uint64_t *size);
@@ -62,24 +68,13 @@ void arena_clear(int arena, const void *pointer);
 uint64_t arena_trim(void);
 uint64_t arena_mapped(void);
 
-// live.c
-struct live {
-    struct interval {
-        uint64_t start, end;
-    } *blocks; // by address
-    size_t count, capacity;
-};
-bool live_is_free(const struct live *live, uint64_t offset, uint64_t size);
-bool live_add(struct live *live, uint64_t offset, uint64_t size);
-uint64_t live_find(const struct live *live, uint64_t offset);
-void live_remove(struct live *live, uint64_t offset);
-
 // counters.c
 struct counters {
     uint64_t requests, planned, outside, unknown, occupied, other_stream, no_memory;
     uint64_t iterations, replans, collisions;
     uint64_t allocated, allocated_peak, driver_peak, reserved_peak;
     uint64_t retries, failures;
+    uint64_t fitted;
 };
 extern struct counters counters;
 void *xmem_grow(void *array, size_t *capacity, size_t wanted, size_t item);

@@ -109,7 +109,7 @@ const struct planned *sequence_next(uint64_t size) {
     if (unexpected < SURE)
         return NULL;
     // The nearest of those ahead, then of those behind.
-    for (size_t away = 1; away <= REACH; away++)
+    for (size_t away = 1; away <= REACH && (away <= place || place + away < now->count); away++)
         for (int ahead = 1; ahead >= 0; ahead--) {
             size_t at = ahead ? place + away : place - away;
             if ((ahead || away <= place) && at < now->count && is_run(now, at)) {

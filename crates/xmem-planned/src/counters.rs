@@ -38,6 +38,8 @@ pub struct Counters {
     pub retries: u64,
     /// Requests that failed.
     pub failures: u64,
+    /// Requests that the plan does not have, or whose planned address was in use, at another place in its memory.
+    pub fitted: u64,
 }
 
 impl Counters {

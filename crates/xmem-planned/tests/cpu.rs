@@ -13,7 +13,8 @@ use xmem_types::Bytes;
 const UNIT: u64 = xmem_planned::CPU.unit.get();
 
 /// What the CPU's library shares with the other one.
-const SHARED: [&str; 6] = ["counters", "following", "live", "observed", "sequence", "shadow"];
+const SHARED: [&str; 7] =
+    ["counters", "following", "live", "observed", "sequence", "shadow", "tree"];
 
 /// The library and the program together, compiled with these flags.
 fn program(flags: &[&str]) -> Option<Program> {
@@ -60,7 +61,7 @@ fn another_thread_gets_no_place_and_does_not_shift_the_plan() {
     program.plan(&plan(2));
     let printed = program.run("open plan\nm\na 1 64 0\nother 2 64\na 3 64 0\n");
     assert_eq!(printed[..3], ["1 plan 0", "2 elsewhere", "3 plan 64"]);
-    assert_eq!(printed[3], "end requests 3 other 1 planned 2 collisions 0");
+    assert_eq!(printed[3], "end requests 3 other 1 planned 2 fitted 0 collisions 0");
 }
 
 #[test]

@@ -123,6 +123,58 @@ fn a_block_that_another_stream_uses_is_not_given_out_before_that_stream_is_done(
     }
 }
 
+/// A plan of blocks of 2 MiB, one behind the other.
+fn plan_of_large_blocks(count: u64) -> FollowedPlan {
+    let size = Bytes(2 * MIB);
+    let request = |number| FollowedRequest {
+        least: size,
+        most: size,
+        place: Some((0, Bytes(number * size.get()))),
+    };
+    FollowedPlan {
+        arenas: [Bytes(count * size.get()), Bytes(0)],
+        warm_up: Vec::new(),
+        iteration: (0..count).map(request).collect(),
+    }
+}
+
+#[test]
+fn requests_that_differ_from_the_plan_lie_in_its_gaps() {
+    let driver = program(&[]).expect("compiled");
+    driver.plan(&plan_of_large_blocks(4));
+    let large = 2 * MIB;
+    let [unknown, larger] = [large - 4096, 3 * MIB];
+    let text = format!(
+        "open plan\nm\na 1 {large} 0\na 2 {large} 0\na 3 {large} 0\nf 2\n\
+         a 4 {unknown} 0\na 5 {larger} 0\na 6 {large} 0\na 7 {MIB} 0\na 8 {unknown} 5\n"
+    );
+    let printed = driver.run(&text);
+    let at = |mib: u64| format!("plan {}", mib * MIB);
+    assert_eq!(printed[3], format!("4 {}", at(2)), "in the gap");
+    assert_eq!(printed[4], format!("5 {}", at(6)), "behind the blocks");
+    assert_eq!(printed[5], format!("6 {}", at(9)), "its own address is in use");
+    assert!(printed[6].starts_with("7 at"), "a small one: {}", printed[6]);
+    assert!(printed[7].starts_with("8 at"), "on another stream: {}", printed[7]);
+    assert!(printed[8].ends_with("planned 3 fitted 3 collisions 0"), "{}", printed[8]);
+}
+
+#[test]
+fn a_gap_that_another_stream_still_uses_is_not_given_out() {
+    let driver = program(&[]).expect("compiled");
+    driver.plan(&plan_of_large_blocks(3));
+    let (large, unknown) = (2 * MIB, 2 * MIB - 4096);
+    let text = format!(
+        "open plan\nm\na 1 {large} 0\na 2 {unknown} 0\na 3 {large} 0\nu 2 5\nf 2\n\
+         a 4 {unknown} 0\nf 4\nd 5\na 5 {unknown} 0\n"
+    );
+    let printed = driver.run(&text);
+    let at = |bytes: u64| format!("plan {bytes}");
+    assert_eq!(printed[1], format!("2 {}", at(large)));
+    assert_eq!(printed[2], format!("3 {}", at(2 * large - 4096)), "its own address is in use");
+    assert_eq!(printed[3], format!("4 {}", at(3 * large - 4096)), "in use on stream 5");
+    assert_eq!(printed[4], format!("5 {}", at(large)), "the stream is done");
+}
+
 #[test]
 fn free_memory_of_the_plan_serves_what_would_run_out_of_memory() {
     let driver = program(&[]).expect("compiled");
@@ -139,7 +191,7 @@ fn free_memory_of_the_plan_serves_what_would_run_out_of_memory() {
         32 * MIB
     );
     let printed = driver.run(&text);
-    assert_eq!(printed[..4], ["1 plan 0", "2 none", "3 at 0", "4 plan 0"], "{printed:?}");
+    assert_eq!(printed[..4], ["1 plan 0", "2 none", "3 plan 0", "4 plan 0"], "{printed:?}");
 }
 
 #[test]

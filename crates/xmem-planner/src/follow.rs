@@ -42,8 +42,9 @@ impl Follower {
             return None;
         }
         // The nearest of those ahead, then of those behind.
+        let reach = REACH.min(self.place.max(sequence.len().saturating_sub(self.place)));
         let near =
-            (1..=REACH).flat_map(|away| [Some(self.place + away), self.place.checked_sub(away)]);
+            (1..=reach).flat_map(|away| [Some(self.place + away), self.place.checked_sub(away)]);
         let at = near.flatten().find(|&at| self.is_run(sequence, at))?;
         Some(self.found(at))
     }

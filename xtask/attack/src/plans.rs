@@ -24,7 +24,7 @@ const TABLE: &str = "crates/xmem-planner/tests/minimalloc/A.1048576.csv";
 enum Form {
     Table,
     Operations,
-    /// A plan, which the intact list of operations follows.
+    /// A plan of the intact list of operations, which one that differs follows.
     Hints,
 }
 
@@ -34,6 +34,8 @@ struct Intact {
     table: Vec<u8>,
     operations: Vec<u8>,
     hints: Vec<u8>,
+    /// The list that follows them.
+    differing: Vec<u8>,
 }
 
 /// One damaged input.
@@ -70,11 +72,20 @@ pub(crate) fn run(program: &Path, options: &Options, report: &mut Report) -> Res
 
 /// A list of operations: most blocks are freed soon, in another order than they are made.
 pub(crate) fn operations() -> Vec<u8> {
+    list(|_, size| size)
+}
+
+/// The same list with other sizes here and there: some have no place in its plan, and some lie where others were to.
+fn differing() -> Vec<u8> {
+    list(|id, size| if id % 5 == 0 { size / 2 + 1 } else { size })
+}
+
+fn list(size_of: impl Fn(u64, u64) -> u64) -> Vec<u8> {
     let (mut list, mut state) = (Vec::new(), 7u64);
     let mut live: Vec<u64> = Vec::new();
     for id in 0..120 {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let size = 1 + (state >> 40) % 5_000_000;
+        let size = size_of(id, 1 + (state >> 40) % 5_000_000);
         list.push(json!({"op": "alloc", "id": id, "size": size}));
         live.push(id);
         if live.len() > 9 {
@@ -98,7 +109,7 @@ fn intact(program: &Path) -> Result<Intact, Error> {
     runner.run(program, &arguments, None)?;
     let hints = std::fs::read(&hints).map_err(Error::file(&hints))?;
     runner.remove()?;
-    Ok(Intact { table, operations: operations(), hints })
+    Ok(Intact { table, operations: operations(), hints, differing: differing() })
 }
 
 fn arguments(form: Form, file: &Path, list: &Path) -> Vec<OsString> {
@@ -136,11 +147,11 @@ fn one(
     }
     let [file, list] = ["damaged", "operations.json"].map(|name| runner.file(name));
     std::fs::write(&file, &bytes).map_err(Error::file(&file))?;
-    std::fs::write(&list, &intact.operations).map_err(Error::file(&list))?;
+    std::fs::write(&list, &intact.differing).map_err(Error::file(&list))?;
     let ended = runner.run(program, &arguments(form, &file, &list), None)?;
     let mut findings = judge::misbehavior(&ended, bytes.len() as u64);
     match Outcome::of(&ended) {
-        Outcome::Fits if !is_right(form, &ended, &bytes, &intact.operations) => {
+        Outcome::Fits if !is_right(form, &ended, &bytes, &intact.differing) => {
             findings.push(Finding::WrongPlan);
         }
         Outcome::DoesNotFit | Outcome::Withheld => findings.push(Finding::Contradiction),
@@ -263,9 +274,11 @@ fn run_is_right(answer: &Value, hints: &[u8], operations: &[u8]) -> Option<bool>
         |part: &Value| part.as_array()?.iter().map(planned).collect::<Option<Vec<Planned>>>();
     let warm_up = read(&hints["warm_up"])?;
     let iteration = read(&hints["iteration"])?;
+    let mut has_arenas = false;
     for (arena, key) in [("iteration", "iteration_bytes"), ("lasting", "lasting_bytes")] {
         let ends = warm_up.iter().chain(&iteration).filter(|request| request.arena == arena);
         let end = ends.map(|request| request.offset + request.most).max().unwrap_or_default();
+        has_arenas |= end > 0;
         if u128::from(answer[key].as_u64()?) != end {
             return Some(false);
         }
@@ -273,9 +286,10 @@ fn run_is_right(answer: &Value, hints: &[u8], operations: &[u8]) -> Option<bool>
     // A list has no marks: it follows the part that is there.
     let sequence = if warm_up.is_empty() { iteration } else { warm_up };
     let run = read_operations(operations)?;
-    let (mut live, mut recent): (Vec<(&Planned, usize)>, Vec<u128>) = Default::default();
+    // By arena and offset: the number of the request.
+    let (mut live, mut recent): (Vec<(&str, u128, usize)>, Vec<u128>) = Default::default();
     let (mut place, mut unexpected) = (0, 0);
-    let [mut there, mut outside, mut unknown, mut occupied] = [0; 4];
+    let [mut there, mut outside, mut unknown, mut occupied, mut fitted] = [0; 5];
     for (number, request) in run.iter().enumerate() {
         recent.push(request.1);
         let is_good = |at: usize, size: u128| {
@@ -294,32 +308,53 @@ fn run_is_right(answer: &Value, hints: &[u8], operations: &[u8]) -> Option<bool>
                 found = ends.into_iter().find(|&at| at != place);
             }
         }
-        let Some(at) = found else {
-            unknown += 1;
-            continue;
-        };
-        (place, unexpected) = (at + 1, 0);
-        let planned = &sequence[at];
-        if planned.arena.is_empty() {
-            outside += 1;
-            continue;
-        }
-        let meets = |&(other, of): &(&Planned, usize)| {
-            run[of].3 > request.2
-                && other.arena == planned.arena
-                && other.offset < planned.offset + request.1
-                && planned.offset < other.offset + run[of].1
-        };
-        if live.iter().any(meets) {
+        live.retain(|&(_, _, of)| run[of].3 > request.2);
+        if let Some(at) = found {
+            (place, unexpected) = (at + 1, 0);
+            let planned = &sequence[at];
+            if planned.arena.is_empty() {
+                outside += 1;
+                continue;
+            }
+            let meets = |&(arena, offset, of): &(&str, u128, usize)| {
+                arena == planned.arena
+                    && offset < planned.offset + request.1
+                    && planned.offset < offset + run[of].1
+            };
+            if !live.iter().any(meets) {
+                live.push((&planned.arena, planned.offset, number));
+                there += 1;
+                continue;
+            }
             occupied += 1;
         } else {
-            live.push((planned, number));
-            there += 1;
+            unknown += 1;
+        }
+        if has_arenas && request.1 > SMALL {
+            let blocks = live.iter().filter(|block| block.0 == ITERATION);
+            let mut blocks: Vec<(u128, u128)> =
+                blocks.map(|&(_, offset, of)| (offset, offset + run[of].1)).collect();
+            blocks.sort_unstable();
+            live.push((ITERATION, gap(&blocks, request.1), number));
+            fitted += 1;
         }
     }
-    let counts = ["planned", "outside", "unknown", "occupied"].map(|key| answer[key].as_u64());
-    Some(counts == [there, outside, unknown, occupied].map(Some))
+    let counts =
+        ["planned", "outside", "unknown", "occupied", "fitted"].map(|key| answer[key].as_u64());
+    Some(counts == [there, outside, unknown, occupied, fitted].map(Some))
 }
+
+/// The start of the smallest gap between blocks, which are in order, of at least this size, else their end.
+fn gap(blocks: &[(u128, u128)], size: u128) -> u128 {
+    let starts = [0].into_iter().chain(blocks.iter().map(|block| block.1));
+    let gaps = starts.zip(blocks).map(|(start, block)| (block.0 - start, start));
+    let gap = gaps.filter(|&(bytes, _)| bytes >= size).min();
+    gap.map_or_else(|| blocks.last().map_or(0, |block| block.1), |(_, start)| start)
+}
+
+/// The arena in which requests that differ from a plan lie, and the largest that do not.
+const ITERATION: &str = "iteration";
+const SMALL: u128 = 1 << 20;
 
 /// Requests in a row by which a replay finds its place again.
 const SURE: usize = 4;

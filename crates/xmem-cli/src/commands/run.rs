@@ -3,6 +3,7 @@
 mod args;
 mod error;
 mod planned;
+mod present;
 #[expect(clippy::module_inception, reason = "the work of the command, as in the others")]
 mod run;
 

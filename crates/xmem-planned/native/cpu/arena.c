@@ -50,6 +50,8 @@ bool arena_is_free(int number, uint64_t offset, uint64_t size) {
     return offset + size <= arena->bytes && live_is_free(&arena->live, offset, size);
 }
 
+uint64_t arena_gap(int number, uint64_t size) { return live_gap(&arenas[number].live, size); }
+
 uint64_t arena_base(int number) { return arenas[number].base; }
 
 uint64_t arena_size(int number) { return arenas[number].bytes; }
@@ -83,18 +85,22 @@ void arena_clear(int number, const void *pointer) {
     live_remove(&arenas[number].live, (uint64_t)pointer - arenas[number].base);
 }
 
+static void discard(const struct arena *arena, uint64_t from, uint64_t to) {
+    if (from < to)
+        madvise((void *)(arena->base + from), to - from, MADV_DONTNEED);
+}
+
 // Gives back the pages between live blocks. Returns the bytes above the last of them: the others were not counted apart.
 uint64_t arena_trim(void) {
     uint64_t bytes = 0;
     for (struct arena *arena = arenas; arena < arenas + MAX_ARENAS; arena++) {
         uint64_t from = 0, top = 0;
-        for (size_t at = 0; at <= arena->live.count; at++) {
-            uint64_t to = at < arena->live.count ? arena->live.blocks[at].start / page_size() * page_size() : arena->top;
-            if (from < to)
-                madvise((void *)(arena->base + from), to - from, MADV_DONTNEED);
-            if (at < arena->live.count)
-                from = top = whole_pages(arena->live.blocks[at].end);
+        const struct pair *block = tree_from(&arena->live.blocks, 0, 0);
+        for (; block; block = tree_from(&arena->live.blocks, block->first, block->second + 1)) {
+            discard(arena, from, block->first / page_size() * page_size());
+            from = top = whole_pages(block->second);
         }
+        discard(arena, from, arena->top);
         bytes += arena->top - top;
         arena->top = top;
     }

@@ -38,15 +38,24 @@ static uint64_t less(uint64_t bytes, uint64_t by) { return bytes > by ? bytes - 
 
 static bool is_plan_thread(void) { return !is_child && pthread_equal(plan_thread, pthread_self()); }
 
+// Transparent huge pages (THP_MEM_ALLOC_ENABLE) ask for more than the plan's unit.
+static bool is_aligned(int arena, uint64_t offset, size_t alignment) {
+    return (arena_base(arena) + offset) % alignment == 0;
+}
+
 static void *planned_place(uint64_t size, size_t alignment) {
-    const struct planned *request = following_next(size);
-    if (!request || !following_is_free(request, size))
+    bool is_known;
+    const struct planned *request = following_next(size, &is_known);
+    if (is_known && !request)
         return NULL;
-    // Transparent huge pages (THP_MEM_ALLOC_ENABLE) ask for more than the plan's unit.
-    void *pointer = (arena_base(request->arena) + request->offset) % alignment ? NULL : following_place(request, size);
-    if (!pointer)
-        counters.no_memory++;
-    return pointer;
+    if (request && following_is_free(request, size)) {
+        void *pointer = is_aligned(request->arena, request->offset, alignment) ? following_place(request, size) : NULL;
+        if (!pointer)
+            counters.no_memory++;
+        return pointer;
+    }
+    uint64_t gap = following_find_gap(size);
+    return gap == NOWHERE || !is_aligned(ITERATION, gap, alignment) ? NULL : following_fit(gap, size);
 }
 
 static int allocate(void **into, size_t alignment, size_t bytes) {

@@ -171,9 +171,10 @@ int main(int count, char **arguments) {
             return 1;
         }
     }
-    uint64_t counters[16], reserved;
+    uint64_t counters[17], reserved;
     xmem_plan_counters(counters, &reserved);
-    printf("end requests %llu other %llu planned %llu collisions %llu\n", (unsigned long long)counters[0],
-        (unsigned long long)counters[5], (unsigned long long)counters[1], (unsigned long long)counters[9]);
+    printf("end requests %llu other %llu planned %llu fitted %llu collisions %llu\n", (unsigned long long)counters[0],
+        (unsigned long long)counters[5], (unsigned long long)counters[1], (unsigned long long)counters[16],
+        (unsigned long long)counters[9]);
     return 0;
 }

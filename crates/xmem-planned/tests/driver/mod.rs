@@ -11,6 +11,8 @@ use xmem_planned::{FollowedPlan, FollowedRequest};
 use xmem_planner::Follower;
 use xmem_types::{BlockId, Bytes, Request, RequestKind, StreamId};
 
+const MIB: u64 = 1 << 20;
+
 /// The files in C of a folder of this crate.
 pub(crate) fn sources(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
@@ -70,27 +72,41 @@ pub(crate) fn lines(requests: &[Request]) -> String {
     })
 }
 
-/// A plan whose places, multiples of `unit`, overlap by chance.
-fn random_plan(random: &mut fastrand::Rng, unit: u64) -> FollowedPlan {
+/// A plan whose sizes and places, multiples of `grain`, overlap by chance.
+fn random_plan(random: &mut fastrand::Rng, grain: u64) -> FollowedPlan {
     let request = |random: &mut fastrand::Rng| {
-        let least = unit * random.u64(1..6);
+        let least = grain * random.u64(1..6);
         FollowedRequest {
             least: Bytes(least),
-            most: Bytes(least + unit * random.u64(0..2)),
-            place: (random.u8(..) < 200).then(|| (0, Bytes(unit * random.u64(0..64)))),
+            most: Bytes(least + grain * random.u64(0..2)),
+            place: (random.u8(..) < 200).then(|| (0, Bytes(grain * random.u64(0..64)))),
         }
     };
     let mut sequence = |count| (0..count).map(|_| request(random)).collect::<Vec<_>>();
     let (warm_up, iteration) = (sequence(30), sequence(40));
-    FollowedPlan { arenas: [Bytes(1 << 20), Bytes(0)], warm_up, iteration }
+    FollowedPlan { arenas: [Bytes(grain * 70), Bytes(0)], warm_up, iteration }
 }
 
-/// The offset of each request in a slow replay of the plan; none if it is served elsewhere.
-fn followed(
-    plan: &FollowedPlan,
-    requests: &[Option<Request>],
-    unit: u64,
-) -> BTreeMap<u32, Option<u64>> {
+/// What a slow replay of a plan has.
+#[derive(Default)]
+struct Replayed {
+    /// The offset of each request; none if it is served elsewhere.
+    offsets: BTreeMap<u32, Option<u64>>,
+    planned: usize,
+    fitted: usize,
+}
+
+/// The start of the smallest gap between live blocks, else their end.
+fn gap(live: &BTreeMap<u32, (u64, u64)>, size: u64) -> u64 {
+    let mut blocks: Vec<(u64, u64)> = live.values().copied().collect();
+    blocks.sort_unstable();
+    let starts = [0].into_iter().chain(blocks.iter().map(|block| block.1));
+    let gaps = starts.zip(&blocks).map(|(start, block)| (block.0 - start, start));
+    let gap = gaps.filter(|&(bytes, _)| bytes >= size).min();
+    gap.map_or_else(|| blocks.last().map_or(0, |block| block.1), |(_, start)| start)
+}
+
+fn followed(plan: &FollowedPlan, requests: &[Option<Request>], unit: u64) -> Replayed {
     let sizes = |requests: &[FollowedRequest]| {
         requests.iter().map(|request| request.least..=request.most).collect::<Vec<_>>()
     };
@@ -98,7 +114,7 @@ fn followed(
     let ranges = sequences.map(|requests| sizes(requests));
     let (mut follower, mut now) = (Follower::default(), 0);
     let mut live: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-    let mut served = BTreeMap::new();
+    let mut replayed = Replayed::default();
     for request in requests {
         let Some(request) = request else {
             now = 1;
@@ -110,26 +126,38 @@ fn followed(
             continue;
         };
         let size = size.get().next_multiple_of(unit);
-        let place =
-            follower.next(Bytes(size), &ranges[now]).and_then(|at| sequences[now][at].place);
-        let offset = place.map(|(_, offset)| offset.get());
+        let place = follower.next(Bytes(size), &ranges[now]).map(|at| sequences[now][at].place);
         let is_free = |offset: &u64| {
             live.values().all(|&(start, end)| end <= *offset || *offset + size <= start)
         };
-        let offset = offset.filter(is_free);
-        if let Some(offset) = offset {
-            live.insert(request.block.0, (offset, offset + size));
-        }
-        served.insert(request.block.0, offset);
+        let offset = match place {
+            Some(None) => None,
+            Some(Some((_, offset))) if is_free(&offset.get()) => {
+                replayed.planned += 1;
+                Some(offset.get())
+            }
+            _ if size <= MIB => None,
+            _ => {
+                replayed.fitted += 1;
+                Some(gap(&live, size))
+            }
+        };
+        live.extend(offset.map(|offset| (request.block.0, (offset, offset + size))));
+        replayed.offsets.insert(request.block.0, offset);
     }
-    served
+    replayed
 }
 
 /// Runs of the plan with requests that come and go. None is a mark.
-fn random_run(random: &mut fastrand::Rng, plan: &FollowedPlan, unit: u64) -> Vec<Option<Request>> {
+fn random_run(
+    random: &mut fastrand::Rng,
+    plan: &FollowedPlan,
+    (unit, grain): (u64, u64),
+) -> Vec<Option<Request>> {
     let mut requests = Vec::new();
     let mut live: Vec<BlockId> = Vec::new();
     let mut blocks = 0;
+    let most = if random.bool() { 12 } else { 60 };
     let parts = [&plan.warm_up, &plan.iteration, &plan.iteration, &plan.iteration];
     for (number, part) in parts.into_iter().enumerate() {
         if number > 0 {
@@ -138,7 +166,7 @@ fn random_run(random: &mut fastrand::Rng, plan: &FollowedPlan, unit: u64) -> Vec
         for planned in part {
             let extra = match random.u8(..20) {
                 0 => continue,
-                1 => Some(unit * random.u64(1..8)),
+                1 => Some(grain * random.u64(1..8)),
                 _ => None,
             };
             let usual = random.u64(planned.least.get() - (unit - 1)..=planned.most.get());
@@ -149,7 +177,7 @@ fn random_run(random: &mut fastrand::Rng, plan: &FollowedPlan, unit: u64) -> Vec
                 let kind = RequestKind::Alloc { size: Bytes(size), stream: StreamId(0) };
                 requests.push(Some(Request { block, kind }));
             }
-            while live.len() > random.usize(1..12) {
+            while live.len() > random.usize(1..most) {
                 let block = live.swap_remove(random.usize(..live.len()));
                 requests.push(Some(Request { block, kind: RequestKind::Free }));
             }
@@ -158,13 +186,15 @@ fn random_run(random: &mut fastrand::Rng, plan: &FollowedPlan, unit: u64) -> Vec
     requests
 }
 
-/// Checks that requests get the places of a plan that a slow replay gives them.
+/// Checks that requests get the places of a plan that a slow replay gives them. Every other plan has requests that are large
+/// enough for gaps.
 pub(crate) fn check_follows(program: &Program, unit: u64, seeds: std::ops::Range<u64>) {
     for seed in seeds {
         let mut random = fastrand::Rng::with_seed(seed);
-        let plan = random_plan(&mut random, unit);
+        let grain = if seed % 2 == 0 { unit } else { MIB / 4 };
+        let plan = random_plan(&mut random, grain);
         program.plan(&plan);
-        let requests = random_run(&mut random, &plan, unit);
+        let requests = random_run(&mut random, &plan, (unit, grain));
         let mut text = "open plan\n".to_owned();
         for request in &requests {
             match request {
@@ -173,16 +203,16 @@ pub(crate) fn check_follows(program: &Program, unit: u64, seeds: std::ops::Range
             }
         }
         let printed = program.run(&text);
-        let expected = followed(&plan, &requests, unit);
-        let planned = expected.values().flatten().count();
+        let Replayed { offsets, planned, fitted } = followed(&plan, &requests, unit);
         let end = printed.last().expect("an end");
-        assert!(end.ends_with(&format!("planned {planned} collisions 0")), "seed {seed}: {end}");
+        let counted = format!("planned {planned} fitted {fitted} collisions 0");
+        assert!(end.ends_with(&counted), "seed {seed}: {end}, not {counted}");
         for line in &printed[..printed.len() - 1] {
             let words: Vec<&str> = line.split(' ').collect();
             let id: u32 = words[0].parse().expect("id");
             let offset = (words[1] == "plan").then(|| words[2].parse().expect("an offset"));
-            assert_eq!(offset, expected[&id], "seed {seed}: {line}");
+            assert_eq!(offset, offsets[&id], "seed {seed}: {line}");
         }
-        assert!(planned > 0, "seed {seed}");
+        assert!(planned > 0 && (fitted > 0) == (grain > unit), "seed {seed}");
     }
 }

@@ -123,9 +123,10 @@ int main(void) {
             return 1;
         }
     }
-    uint64_t counters[16], reserved;
+    uint64_t counters[17], reserved;
     xmem_plan_counters(counters, &reserved);
-    printf("end reserved %llu used %llu planned %llu collisions %llu\n", (unsigned long long)reserved,
-        (unsigned long long)used, (unsigned long long)counters[1], (unsigned long long)counters[9]);
+    printf("end reserved %llu used %llu planned %llu fitted %llu collisions %llu\n", (unsigned long long)reserved,
+        (unsigned long long)used, (unsigned long long)counters[1], (unsigned long long)counters[16],
+        (unsigned long long)counters[9]);
     return 0;
 }

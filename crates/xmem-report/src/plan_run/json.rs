@@ -22,8 +22,10 @@ pub struct PlanRunDocument<'a> {
     planned: u64,
     /// Requests that the plan leaves to the caching allocator.
     outside: u64,
-    /// Requests that differ from the plan, all of which the caching allocator serves.
+    /// Requests that differ from the plan.
     misses: u64,
+    /// Misses at another place in the memory of the plan; the caching allocator serves the others.
+    fitted: u64,
     /// Misses that the plan does not have.
     unknown: u64,
     /// Misses whose planned address was in use.
@@ -62,6 +64,8 @@ struct RunDto {
     occupied: u64,
     /// Requests of another stream than the plan's.
     other_stream: u64,
+    /// Requests that are not in the plan, or whose address is in use, at another place in its memory.
+    fitted: u64,
 }
 
 /// What a command did with a plan.
@@ -117,6 +121,7 @@ impl<'a> PlanRunDocument<'a> {
             planned: requests.planned,
             outside: requests.outside,
             misses: figures.requests.misses() as u64 + figures.no_memory,
+            fitted: requests.fitted,
             unknown: requests.unknown,
             occupied: requests.occupied,
             other_stream: requests.other_stream,
@@ -139,6 +144,7 @@ impl From<&FollowedRequests> for RunDto {
             unknown: run.unknown as u64,
             occupied: run.occupied as u64,
             other_stream: run.other_stream as u64,
+            fitted: run.fitted as u64,
         }
     }
 }

@@ -69,6 +69,7 @@ fn runs(answer: &FollowedAnswer, style: &Style) -> String {
         ("not in the plan", Right),
         ("occupied", Right),
         ("other stream", Right),
+        ("in a gap", Right),
     ]);
     for (at, run) in answer.runs.iter().enumerate() {
         let name = match (at, answer.runs.len()) {
@@ -76,8 +77,8 @@ fn runs(answer: &FollowedAnswer, style: &Style) -> String {
             (0, _) => "to the end of iteration 0".to_owned(),
             _ => format!("iteration {at}"),
         };
-        let FollowedRequests { requests, planned, outside, unknown, occupied, other_stream } = *run;
-        let numbers = [requests, planned, outside, unknown, occupied, other_stream];
+        let FollowedRequests { requests, planned, outside, unknown, occupied, .. } = *run;
+        let numbers = [requests, planned, outside, unknown, occupied, run.other_stream, run.fitted];
         let mut row = vec![name];
         row.extend(numbers.map(|number| number.to_string()));
         table.row(row);

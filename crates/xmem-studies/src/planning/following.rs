@@ -1,11 +1,14 @@
 //! A plan that is followed by the requests of a recording or of a list, as an allocator follows it: with what it can know when
 //! a request comes. What it has no place for is served by the allocator of the job.
 
+mod arenas;
+
+use self::arenas::Arenas;
 use super::PlanningError;
 use super::blocks::PlanBlocks;
 use super::job_plan::{Arena, JobPlan, JobRequest};
 use crate::block_size::rounded;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use xmem_planner::{Follower, Limits};
 use xmem_predict::{AllocatorSetup, Prediction};
@@ -20,8 +23,8 @@ use xmem_types::{BlockId, Bytes, Request, RequestKind, StreamId, Workload};
 const MISSES: usize = 64;
 const MOST_PLANS: usize = 8;
 
-/// The unit in which an arena gets memory.
-const PAGE: u64 = 2 << 20;
+/// Requests up to this size that differ from the plan are the allocator's: `SMALL` in `native/following.c` there.
+const SMALL: Bytes = Bytes(1 << 20);
 
 /// What follows a plan.
 #[derive(Clone, Debug)]
@@ -68,6 +71,8 @@ pub struct FollowedRequests {
     pub occupied: usize,
     /// Those of another stream than the plan's.
     pub other_stream: usize,
+    /// Those of the unknown ones and of those whose address is in use that have a place among the blocks of the plan.
+    pub fitted: usize,
 }
 
 impl FollowedRequests {
@@ -77,9 +82,10 @@ impl FollowedRequests {
         self.unknown + self.occupied + self.other_stream
     }
 
-    fn add(&mut self, served: ServedBy) {
+    fn add(&mut self, served: Served) {
         self.requests += 1;
-        *match served {
+        self.fitted += usize::from(served.is_fitted);
+        *match served.by {
             ServedBy::Plan => &mut self.planned,
             ServedBy::Outside => &mut self.outside,
             ServedBy::Unknown => &mut self.unknown,
@@ -154,6 +160,18 @@ impl FollowInput {
 }
 
 #[derive(Clone, Copy)]
+struct Served {
+    by: ServedBy,
+    is_fitted: bool,
+}
+
+impl Served {
+    const fn is_in_arenas(self) -> bool {
+        self.is_fitted || matches!(self.by, ServedBy::Plan)
+    }
+}
+
+#[derive(Clone, Copy)]
 enum ServedBy {
     Plan,
     Outside,
@@ -198,7 +216,7 @@ impl JobPlan {
                     let served = following.serve(&mut arenas, (size, stream, block));
                     run.add(served);
                     answer.total.add(served);
-                    if !matches!(served, ServedBy::Plan) {
+                    if !served.is_in_arenas() {
                         driver.serve_lifting_limits(RequestIndex(at), request);
                     }
                 }
@@ -224,6 +242,8 @@ struct Following {
     /// The warm-up is over.
     is_warm: bool,
     stream: Option<StreamId>,
+    /// A plan has had an address.
+    has_arenas: bool,
 }
 
 /// Requests of a plan, with the sizes for which they are good.
@@ -250,7 +270,8 @@ impl Following {
         let sequences = [&plan.warm_up, &plan.iteration].map(|requests| Sequence::new(requests));
         // A list has one part alone.
         let is_warm = plan.warm_up.is_empty();
-        Self { follower: Follower::default(), sequences, is_warm, stream: None }
+        let has_arenas = has_places(plan);
+        Self { follower: Follower::default(), sequences, is_warm, stream: None, has_arenas }
     }
 
     fn mark(&mut self) {
@@ -261,65 +282,40 @@ impl Following {
     fn replace(&mut self, plan: &JobPlan) {
         self.sequences = [&plan.warm_up, &plan.iteration].map(|requests| Sequence::new(requests));
         self.follower.mark();
+        self.has_arenas |= has_places(plan);
     }
 
     fn serve(
         &mut self,
         arenas: &mut Arenas,
         (size, stream, block): (Bytes, StreamId, BlockId),
-    ) -> ServedBy {
+    ) -> Served {
+        let elsewhere = |by| Served { by, is_fitted: false };
         let sequence = &self.sequences[usize::from(self.is_warm)];
-        let Some(at) = self.follower.next(size, &sequence.sizes) else { return ServedBy::Unknown };
-        let Some((arena, offset)) = sequence.places[at] else { return ServedBy::Outside };
-        if *self.stream.get_or_insert(stream) != stream {
-            return ServedBy::OtherStream;
+        let at = self.follower.next(size, &sequence.sizes);
+        let place = at.map(|at| sequence.places[at]);
+        if place == Some(None) {
+            return elsewhere(ServedBy::Outside);
         }
-        if arenas.place(arena, offset, size, block) { ServedBy::Plan } else { ServedBy::Occupied }
+        let is_other = *self.stream.get_or_insert(stream) != stream;
+        let by = match place.flatten() {
+            None => ServedBy::Unknown,
+            Some(_) if is_other => ServedBy::OtherStream,
+            Some((arena, offset)) if arenas.place(arena, offset, size, block) => {
+                return elsewhere(ServedBy::Plan);
+            }
+            Some(_) => ServedBy::Occupied,
+        };
+        let is_fitted = self.has_arenas && !is_other && size > SMALL;
+        if is_fitted {
+            arenas.fit(size, block);
+        }
+        Served { by, is_fitted }
     }
 }
 
-/// What is live at planned addresses.
-#[derive(Default)]
-struct Arenas {
-    /// By arena and offset: the end.
-    live: BTreeMap<(bool, Bytes), Bytes>,
-    blocks: BTreeMap<BlockId, (bool, Bytes)>,
-    pages: BTreeSet<(bool, u64)>,
-}
-
-impl Arenas {
-    fn place(&mut self, arena: Arena, offset: Bytes, size: Bytes, block: BlockId) -> bool {
-        let arena = arena == Arena::Lasting;
-        let top = offset + size;
-        let below = self.live.range((arena, Bytes::ZERO)..(arena, top)).next_back();
-        if below.is_some_and(|(_, &end)| end > offset) {
-            return false;
-        }
-        self.live.insert((arena, offset), top);
-        self.blocks.insert(block, (arena, offset));
-        let last = (top.get() - 1) / PAGE;
-        self.pages.extend((offset.get() / PAGE..=last).map(|page| (arena, page)));
-        true
-    }
-
-    fn free(&mut self, block: BlockId) -> bool {
-        let place = self.blocks.remove(&block);
-        place.is_some_and(|place| self.live.remove(&place).is_some())
-    }
-
-    /// Gives back the pages without a live block.
-    fn trim(&mut self) {
-        let pages = self.live.iter().flat_map(|(&(arena, offset), end)| {
-            let last = (end.get() - 1) / PAGE;
-            (offset.get() / PAGE..=last).map(move |page| (arena, page))
-        });
-        let used: BTreeSet<(bool, u64)> = pages.collect();
-        self.pages.retain(|page| used.contains(page));
-    }
-
-    fn mapped(&self) -> Bytes {
-        Bytes(self.pages.len() as u64 * PAGE)
-    }
+fn has_places(plan: &JobPlan) -> bool {
+    [Arena::Iteration, Arena::Lasting].iter().any(|&arena| plan.bytes(arena) > Bytes::ZERO)
 }
 
 /// Plans that are made on the way.
@@ -388,24 +384,52 @@ fn renumbered(requests: &[Request], second: usize) -> (Vec<Request>, [usize; 2])
 
 #[cfg(test)]
 mod tests {
+    use super::super::PlannedMemory;
     use super::*;
+    use xmem_planner::Planner;
+
+    /// Iterations with batches of these lengths: each of 12 layers keeps something for its backward pass, and makes and frees
+    /// something of another size in both passes.
+    fn job(lengths: &[u64]) -> FollowInput {
+        let (mut requests, mut starts, mut blocks) = (Vec::new(), Vec::new(), 0);
+        let mut alloc = |requests: &mut Vec<Request>, size: u64| {
+            let block = BlockId::new(blocks);
+            blocks += 1;
+            let kind = RequestKind::Alloc { size: Bytes(size), stream: StreamId::default() };
+            requests.push(Request { block, kind });
+            block
+        };
+        for length in lengths {
+            starts.push(requests.len());
+            let mut kept = Vec::new();
+            for _ in 0..12 {
+                kept.push(alloc(&mut requests, length << 14));
+                let block = alloc(&mut requests, length * 41_000);
+                requests.push(Request { block, kind: RequestKind::Free });
+            }
+            for block in kept.into_iter().rev() {
+                let passing = alloc(&mut requests, length * 29_000);
+                for block in [block, passing] {
+                    requests.push(Request { block, kind: RequestKind::Free });
+                }
+            }
+        }
+        let size = |request: &Request| match request.kind {
+            RequestKind::Alloc { size, .. } => rounded(size),
+            RequestKind::Free => Bytes::ZERO,
+        };
+        FollowInput { sizes: requests.iter().map(size).collect(), requests, starts, setup: None }
+    }
 
     #[test]
-    fn pages_without_a_live_block_are_given_back() {
-        let mut arenas = Arenas::default();
-        let size = Bytes(PAGE);
-        for (block, (arena, pages)) in
-            [(Arena::Iteration, 0), (Arena::Iteration, 1), (Arena::Lasting, 0)]
-                .into_iter()
-                .enumerate()
-        {
-            assert!(arenas.place(arena, Bytes(pages * PAGE), size, BlockId::new(block)));
-        }
-        arenas.free(BlockId(1));
-        assert_eq!(arenas.mapped(), Bytes(3 * PAGE));
-        arenas.trim();
-        assert_eq!(arenas.mapped(), Bytes(2 * PAGE));
-        assert!(arenas.place(Arena::Iteration, Bytes(PAGE), size, BlockId(3)));
-        assert_eq!(arenas.mapped(), Bytes(3 * PAGE));
+    fn a_plan_for_one_length_takes_no_more_than_no_plan_where_lengths_vary() {
+        let limits = Limits::default();
+        let planned = job(&[512; 3]);
+        let none = JobPlan::empty(PlannedMemory::Gpu, Planner::BestFit);
+        let plan = JobPlan::of_requests(&planned.requests, &planned.starts, &none, &limits);
+        let plan = plan.expect("planned");
+        let answer = plan.follow(&job(&[512, 384, 448, 256, 512, 320]), &limits).expect("followed");
+        assert!(answer.total.fitted > 0 && answer.total.fitted == answer.total.misses());
+        assert!(answer.peak <= answer.alone, "{} and {}", answer.peak, answer.alone);
     }
 }

@@ -159,6 +159,7 @@ fn figures(counters: &Counters, debug: bool) -> PlanRunFigures {
             unknown: count(counters.unknown),
             occupied: count(counters.occupied),
             other_stream: count(counters.other_stream),
+            fitted: count(counters.fitted),
         },
         no_memory: counters.no_memory,
         collisions: debug.then_some(counters.collisions),
@@ -168,7 +169,7 @@ fn figures(counters: &Counters, debug: bool) -> PlanRunFigures {
 }
 
 fn summary(plan: &JobPlan, counters: &Counters) -> Vec<String> {
-    let Counters { requests, planned, outside, replans, .. } = *counters;
+    let Counters { requests, planned, outside, fitted, replans, .. } = *counters;
     let misses = counters.misses();
     let (allocator, whose, rest) = match plan.memory {
         PlannedMemory::Gpu => {
@@ -176,10 +177,14 @@ fn summary(plan: &JobPlan, counters: &Counters) -> Vec<String> {
         }
         PlannedMemory::Cpu => ("C library", " of tensors", "C library's blocks"),
     };
+    let in_gaps = match fitted {
+        0 => String::new(),
+        fitted => format!(", {fitted} of them in its gaps"),
+    };
     let mut lines = vec![
         format!(
             "plan: {planned} of {requests} requests at their planned address, {outside} left to the {allocator}, \
-             {misses} that differ from the plan"
+             {misses} that differ from the plan{in_gaps}"
         ),
         format!(
             "  peak{whose} {}: plan {} for what iterations make and free, {} for what lasts, and the {rest}",
@@ -219,7 +224,8 @@ fn files(folder: &Path) -> Vec<(String, PathBuf)> {
 
 /// Records the command on a virtual GPU.
 fn record(trace: &Path, request: &Request, global: &Global) -> Result<(), CliError> {
-    note("note: the job is recorded on a virtual GPU first", global.verbosity());
+    let device = &request.device.name;
+    note(&format!("note: the job is recorded on a virtual {device} first"), global.verbosity());
     let failed = |reason: String| RunFailure::NotRecorded { reason };
     let request = Request {
         purpose: Purpose::Record,

@@ -3,6 +3,7 @@
 use super::args::RunArgs;
 use super::error::RunFailure;
 use super::planned::Followed;
+use super::present;
 use crate::commands::Outcome;
 use crate::commands::profile::{check_command, kept_out, writable};
 use crate::device;
@@ -64,7 +65,11 @@ fn request(args: &RunArgs) -> Result<Request, CliError> {
         return Err(RunFailure::Nothing.into());
     }
     let command = (command.next().unwrap_or_default(), command.collect());
-    let device = xmem::find(name.unwrap_or(device::DEFAULT))?.clone();
+    // A job that is recorded for a plan makes the requests of the GPU on which it will run.
+    let device = match name.map_or_else(present::device, |_| None) {
+        Some(present) => present.clone(),
+        None => xmem::find(name.unwrap_or(device::DEFAULT))?.clone(),
+    };
     Ok(Request {
         purpose: if name.is_some() { Purpose::Run } else { Purpose::RunOnDevice },
         stacks: Stacks::Omitted,

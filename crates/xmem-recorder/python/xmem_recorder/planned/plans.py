@@ -37,6 +37,7 @@ COUNTERS = (
     "reserved_peak",
     "retries",
     "failures",
+    "fitted",
 )
 
 
