@@ -33,6 +33,18 @@ static uint64_t capture_of(stream_t stream) {
     return id ? id : 1;
 }
 
+// Gives memory back for pages of the plan: free segments at first, then free pages of the arenas, once the device is done with
+// them. Returns whether there was any.
+static bool give_back(int attempt) {
+    if (attempt) {
+        deferred_process(true);
+        cuda.synchronize();
+    }
+    bool is_any = attempt ? arena_trim() : caching_release(plan_device);
+    counters.retries += is_any;
+    return is_any;
+}
+
 static void *planned_place(stream_t stream, uint64_t size) {
     bool is_known;
     const struct planned *request = following_next(size, &is_known);
@@ -48,10 +60,8 @@ static void *planned_place(stream_t stream, uint64_t size) {
     }
     if (request && following_is_free(request, size)) {
         void *pointer = following_place(request, size);
-        if (!pointer && caching_release(plan_device)) {
-            counters.retries++;
-            pointer = following_place(request, size);
-        }
+        for (int attempt = 0; !pointer && attempt < 2; attempt++)
+            pointer = give_back(attempt) ? following_place(request, size) : NULL;
         // Not in a gap: others are planned there, and memory is short.
         if (!pointer)
             counters.no_memory++;
@@ -61,10 +71,8 @@ static void *planned_place(stream_t stream, uint64_t size) {
     if (gap == NOWHERE)
         return NULL;
     void *pointer = following_fit(gap, size);
-    if (!pointer && caching_release(plan_device)) {
-        counters.retries++;
-        pointer = following_fit(gap, size);
-    }
+    for (int attempt = 0; !pointer && attempt < 2; attempt++)
+        pointer = give_back(attempt) ? following_fit(gap, size) : NULL;
     return pointer;
 }
 

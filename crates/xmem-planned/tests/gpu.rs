@@ -195,6 +195,22 @@ fn free_memory_of_the_plan_serves_what_would_run_out_of_memory() {
 }
 
 #[test]
+fn free_pages_of_the_plan_are_pages_for_the_rest_of_it() {
+    let driver = program(&[]).expect("compiled");
+    driver.plan(&plan_of_large_blocks(3));
+    let large = 2 * MIB;
+    // As much memory as two of the three need.
+    let text = format!(
+        "limit {}\nopen plan\nm\na 1 {large} 0\na 2 {large} 0\nf 1\na 3 {large} 0\nf 2\nf 3\n",
+        4 * MIB
+    );
+    let printed = driver.run(&text);
+    let at = |mib: u64| format!("plan {}", mib * MIB);
+    let expected = [format!("1 {}", at(0)), format!("2 {}", at(2)), format!("3 {}", at(4))];
+    assert_eq!(printed[..3], expected, "{printed:?}");
+}
+
+#[test]
 fn the_last_two_iterations_are_written_for_another_plan() {
     let driver = program(&[]).expect("compiled");
     driver.plan(&FollowedPlan::default());
