@@ -10,9 +10,8 @@
 // More dimensions need no more than the line that needs most. Strides are not looked at. The memory that a plan takes beside
 // (mostly none, else one or more steps of 2 MiB of the driver's) did not follow from the shape.
 #include "fft.h"
+#include "numbers.h"
 
-static size_t up(size_t n, size_t step) { return (n + step - 1) / step * step; }
-static size_t most(size_t a, size_t b) { return a > b ? a : b; }
 static int is_among(size_t n, const int *list, size_t count) {
   for (size_t i = 0; i < count; i++) if ((size_t)list[i] == n) return 1;
   return 0;
@@ -59,7 +58,7 @@ static enum way way_of(size_t n, enum fft_type type, int *is_measured) {
 }
 
 // Numbers of `align` are 1 KiB.
-static size_t padded(size_t n, size_t lines, size_t more, size_t align) { return 2 * up(next_smooth(2 * n - 1) * lines + more, align); }
+static size_t padded(size_t n, size_t lines, size_t more, size_t align) { return 2 * round_up(next_smooth(2 * n - 1) * lines + more, align); }
 
 static size_t of_complex(size_t n, size_t lines, enum fft_type type, size_t align, int *is_measured) {
   switch (way_of(n, type, is_measured)) {
@@ -95,7 +94,7 @@ static size_t of_real(size_t n, size_t rows, size_t batch, enum fft_type type, s
   }
   size_t lines = rows * ((batch + 1) / 2);
   if (way_of(n, type, is_measured) == BLUESTEIN) return n * lines + padded(n, lines, 1, align);
-  return n * lines + up(n * lines, align);
+  return n * lines + round_up(n * lines, align);
 }
 
 size_t vgpu_fft_workspace(enum fft_kind kind, enum fft_type type, const long long *sizes, int rank, size_t batch, int *is_measured) {

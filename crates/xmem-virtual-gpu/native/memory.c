@@ -6,6 +6,7 @@
 // rest of a chunk serves later allocations that fit, the lowest address first; so does what is released inside
 // of it. A chunk is free again when nothing in it is in use.
 #define _GNU_SOURCE
+#include "numbers.h"
 #include "vgpu.h"
 #include <errno.h>
 #include <linux/memfd.h>
@@ -44,8 +45,6 @@ struct arena {
 };
 static struct arena arenas[MAX_DEVICES];
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-
-static size_t round_up(size_t size, size_t step) { return (size + step - 1) / step * step; }
 
 static size_t device_capacity(void) {
   const struct config *config = vgpu_config();

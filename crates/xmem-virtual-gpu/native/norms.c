@@ -4,23 +4,22 @@
 //
 // Neither follows from the number of multiprocessors in what was measured; no GPU with another one was.
 #include "norms.h"
-
-static size_t blocks(size_t n, size_t block) { return (n + block - 1) / block; }
+#include "numbers.h"
 
 // Groups of 64 channels; with three there is one of four. Up to four were measured with three.
 enum { GROUP = 64, FEW = 4 };
 
 // For each group and block of rows two sums a channel and a flag.
 size_t vgpu_batch_norm_forward(size_t rows, size_t channels, int is_half) {
-  if (channels <= FEW) return blocks(rows, is_half ? 640 : 256) * (8 * FEW + 4) + 1076;
-  size_t groups = blocks(channels, GROUP);
-  return groups * blocks(rows, is_half ? 160 : 64) * (8 * GROUP + 4) + 1072 + 4 * groups;
+  if (channels <= FEW) return blocks_of(rows, is_half ? 640 : 256) * (8 * FEW + 4) + 1076;
+  size_t groups = blocks_of(channels, GROUP);
+  return groups * blocks_of(rows, is_half ? 160 : 64) * (8 * GROUP + 4) + 1072 + 4 * groups;
 }
 
 // The same without flags; the rest of the rows has no block.
 size_t vgpu_batch_norm_backward(size_t rows, size_t channels) {
   if (channels <= FEW) return (1 + rows / 384) * 8 * FEW + 1060;
-  size_t groups = blocks(channels, GROUP);
+  size_t groups = blocks_of(channels, GROUP);
   return groups * (1 + rows / 96) * 8 * GROUP + 1056 + 4 * groups;
 }
 

@@ -2,6 +2,7 @@
 //
 // A pool grows in steps of 32 MiB and keeps what is freed, up to its release threshold, until a
 // synchronization. Fragmentation within a pool is not modeled: it grows when the sum of its allocations does.
+#include "numbers.h"
 #include "vgpu.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,8 +24,6 @@ static struct pool *current[MAX_DEVICES], *all;
 static struct entry *entries;
 static size_t count, room;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-
-static size_t round_up(size_t size, size_t step) { return (size + step - 1) / step * step; }
 
 struct pool *vgpu_default_pool(int device) {
   if (device < 0 || device >= MAX_DEVICES) return NULL;

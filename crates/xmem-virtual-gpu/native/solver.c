@@ -7,19 +7,17 @@
 //
 // Pieces of a workspace are aligned to 32 elements, which explains most of the terms.
 #include "solver.h"
+#include "numbers.h"
 
-static size_t up(size_t n, size_t step) { return (n + step - 1) / step * step; }
-static size_t aligned(size_t n) { return up(n, 32); }
-static size_t blocks(size_t n, size_t block) { return (n + block - 1) / block; }
-static size_t most(size_t a, size_t b) { return a > b ? a : b; }
+static size_t aligned(size_t n) { return round_up(n, 32); }
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 size_t vgpu_solver_element(enum solver_type type) { return type == SOLVER_S ? 4 : type == SOLVER_Z ? 16 : 8; }
 
 // A byte and a half of flags or so for each pair of blocks of 32.
 size_t vgpu_solver_x_potrf(size_t n) {
-  size_t t = blocks(n, 32);
-  return 32 * (4 + blocks(t * t, 8));
+  size_t t = blocks_of(n, 32);
+  return 32 * (4 + blocks_of(t * t, 8));
 }
 size_t vgpu_solver_potrf(enum solver_type type, size_t n) { return vgpu_solver_x_potrf(n) / vgpu_solver_element(type); }
 
@@ -31,9 +29,9 @@ size_t vgpu_solver_sytrf(enum solver_type type, size_t n) {
 // Tall matrices have panels that are worked on at once. The limits are between 1,536 and 1,792 rows, and at 2,048.
 size_t vgpu_solver_getrf(enum solver_type type, size_t m, size_t n) {
   static const size_t PANEL[][2] = {{1120, 1216}, {2176, 2304}, {2176, 2304}, {4288, 4480}};
-  size_t t = blocks(least(m, n), 32), power = 1;
+  size_t t = blocks_of(least(m, n), 32), power = 1;
   while (power < t && power < 16) power *= 2;
-  size_t panel = most(8 * power, blocks(blocks(m, 32) * blocks(n, 32), 8));
+  size_t panel = most(8 * power, blocks_of(blocks_of(m, 32) * blocks_of(n, 32), 8));
   if (m > 1536) panel = most(panel, PANEL[type][m > 2048]);
   return 32 * (8 * t + 8 + panel) / vgpu_solver_element(type);
 }
@@ -71,17 +69,17 @@ size_t vgpu_solver_x_syev_batched(enum solver_type type, size_t n, size_t batch)
 }
 
 size_t vgpu_solver_syevj(size_t n) {
-  size_t t = n < 4096 ? blocks(n, 32) : blocks(n, 2048);
+  size_t t = n < 4096 ? blocks_of(n, 32) : blocks_of(n, 2048);
   return n < 4096 ? n * n + n + 4 * t * t + 1025 * t + 1024 : n * n + 4096 * n + (8 << 20) + 4 * t * t;
 }
 size_t vgpu_solver_syevj_batched(size_t n, size_t batch) {
-  size_t t = blocks(n, 32);
+  size_t t = blocks_of(n, 32);
   return batch * (n * n + 2 * n + 1024 * t + 1) + 1024 + 4 * t * t;
 }
 
 // ---- singular values ----
 static size_t gesvdj_of_square(size_t n) {
-  size_t t = blocks(n, 32);
+  size_t t = blocks_of(n, 32);
   return aligned(2 * n * n) + 1024 + 2048 * t + aligned(n + t + 4 * t * t);
 }
 // A matrix that is not square is factorized to one that is, and if it is wide, transposed before.
@@ -119,5 +117,5 @@ size_t vgpu_solver_gesvda(enum solver_type type, size_t m, size_t n, size_t batc
 // ---- eigenvalues of any matrix: the part on the device, in units of 512 bytes ----
 size_t vgpu_solver_x_geev(enum solver_type type, size_t n) {
   size_t small = most(32768 + n * n + 384, 3 * n * n + 16640), large = most(388 * n + 16384, n * n + 4 * n + 32);
-  return up((n <= 128 ? small : large) * vgpu_solver_element(type), 512);
+  return round_up((n <= 128 ? small : large) * vgpu_solver_element(type), 512);
 }

@@ -1,8 +1,5 @@
 // The sizes of workspaces that the stand-ins give: for each line of the input, a function, a type and numbers, one line.
 #include "solver.c"
-#define up fft_up
-#define most fft_most
-#define blocks norms_blocks
 #include "fft.c"
 #include "norms.c"
 #include "recurrent.c"
