@@ -33,13 +33,17 @@ static uint64_t capture_of(stream_t stream) {
     return id ? id : 1;
 }
 
+// Waits until what was freed is in use nowhere.
+static void wait_for_device(void) {
+    deferred_process(true);
+    cuda.synchronize();
+}
+
 // Gives memory back for pages of the plan: free segments at first, then free pages of the arenas, once the device is done with
 // them. Returns whether there was any.
 static bool give_back(int attempt) {
-    if (attempt) {
-        deferred_process(true);
-        cuda.synchronize();
-    }
+    if (attempt)
+        wait_for_device();
     bool is_any = attempt ? arena_trim() : caching_release(plan_device);
     counters.retries += is_any;
     return is_any;
@@ -82,8 +86,7 @@ static void *elsewhere(int device, stream_t stream, uint64_t graph, uint64_t req
         return pointer;
     // As PyTorch's allocator: wait for what is in use elsewhere, give back what is free, and try again.
     counters.retries++;
-    deferred_process(true);
-    cuda.synchronize();
+    wait_for_device();
     caching_release(device);
     if (device == plan_device)
         arena_trim();
@@ -200,8 +203,7 @@ EXPORT void xmem_plan_record_stream(void *pointer, stream_t stream) {
 EXPORT void xmem_plan_empty_cache(void) {
     pthread_mutex_lock(&lock);
     if (is_found) {
-        deferred_process(true);
-        cuda.synchronize();
+        wait_for_device();
         for (int device = 0; device < MAX_DEVICES; device++)
             caching_release(device);
         arena_trim();
@@ -236,8 +238,7 @@ EXPORT int xmem_plan_open(const char *path, int debug) {
     } else {
         counters.replans++;
         // What the plan before left to others is free now, and the pages of its arenas.
-        deferred_process(true);
-        cuda.synchronize();
+        wait_for_device();
         caching_release(plan_device);
         arena_trim();
         following_open(&plan, is_debug);
