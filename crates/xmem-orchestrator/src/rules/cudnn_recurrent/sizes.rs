@@ -4,7 +4,7 @@
 //! (`operators.jsonl.zst` and `libraries.jsonl.zst` of `traces/measured/h100-80g`). The reserve is exact in all of them. Of the 648
 //! in the latter file, whose sizes vary most, the workspace is exact in 605, and at most 1.5 % too low in the others. In the
 //! former it is within 0.5 % in 104 of 114; the others are inference, dropout of a stack in two directions, a projection, and
-//! three calls in 16 bits, for which cuDNN takes another algorithm. The stand-in for cuDNN of xmem-virtual-gpu (`cudnn.c`) has the
+//! three calls in 16 bits, for which cuDNN takes another algorithm. The stand-in for cuDNN of xmem-virtual-gpu (`recurrent.c`) has the
 //! same numbers.
 
 use super::Cell;
