@@ -35,9 +35,10 @@ impl GraphJobError {
     /// An error of acting a graph: some are about what was asked of it.
     pub(crate) fn of_acting(error: GraphError) -> Self {
         match error {
-            GraphError::Fixed { .. } | GraphError::Rebatched { .. } | GraphError::NoLoss => {
-                Self::Settings(error)
-            }
+            GraphError::Fixed { .. }
+            | GraphError::Rebatched { .. }
+            | GraphError::NoModule { .. }
+            | GraphError::NoLoss => Self::Settings(error),
             error => Self::Graph(error),
         }
     }

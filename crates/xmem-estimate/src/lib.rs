@@ -13,7 +13,7 @@ mod source;
 pub use error::GraphJobError;
 pub use job::GraphJob;
 pub use loss::LossChoice;
-pub use settings::{JobSettings, Purpose};
+pub use settings::{JobSettings, Purpose, RankSettings};
 pub use source::Source;
 
 #[cfg(doctest)]

@@ -3,8 +3,11 @@
 use crate::error::GraphJobError;
 use crate::loss::LossChoice;
 use crate::source::Source;
+use std::borrow::Cow;
 use xmem_graph::graph::InputRole;
-use xmem_graph::{DType, Optimizer, OptimizerClass, Training, Workload};
+use xmem_graph::{
+    DType, FullyShard, Graph, Optimizer, OptimizerClass, Ranks, Sharing, Training, Workload, blocks,
+};
 
 /// Settings of a job. What is left out is as it was noted beside the graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +32,24 @@ pub struct JobSettings {
     pub batch: Option<u32>,
     /// Length of sequences, where the graph leaves it open.
     pub length: Option<u32>,
+    /// The ranks of a job on several GPUs.
+    pub ranks: Option<RankSettings>,
+}
+
+/// The ranks of a job on several GPUs. Without [`fully_shard`](Self::fully_shard), each has the whole model
+/// (`DistributedDataParallel`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RankSettings {
+    /// GPUs, each with a process and a batch.
+    pub count: u32,
+    /// `gradient_as_bucket_view` of `DistributedDataParallel`.
+    pub gradient_as_bucket_view: bool,
+    /// Modules that `fully_shard` divides, by the end of their path; an empty list for the blocks of the model.
+    pub fully_shard: Option<Vec<String>>,
+    /// The type in which FSDP gathers parameters; gradients are summed in float32.
+    pub param_dtype: Option<String>,
+    /// Gathered parameters stay until backward (`reshard_after_forward=False`).
+    pub keeps_gathered: bool,
 }
 
 /// What a model is used for.
@@ -73,7 +94,23 @@ impl JobSettings {
         }
         workload.checkpoints.extend(self.checkpoints.iter().cloned());
         self.set_sizes(&mut workload);
+        if let Some(ranks) = &self.ranks {
+            workload.ranks = Some(self.ranks(ranks, source)?);
+        }
         Ok(workload)
+    }
+
+    fn ranks(&self, ranks: &RankSettings, source: &Source) -> Result<Ranks, GraphJobError> {
+        let Some(modules) = &ranks.fully_shard else {
+            let gradient_as_bucket_view = ranks.gradient_as_bucket_view;
+            return Ok(Ranks::new(ranks.count, Sharing::Replicated { gradient_as_bucket_view }));
+        };
+        let modules =
+            if modules.is_empty() { blocks(self.graph(source)?.as_ref()) } else { modules.clone() };
+        let mut options = FullyShard::of(modules);
+        options.reshard_after_forward = !ranks.keeps_gathered;
+        options.param_dtype = ranks.param_dtype.as_deref().map(dtype).transpose()?;
+        Ok(Ranks::new(ranks.count, Sharing::Sharded(options)))
     }
 
     fn change(&self, training: &mut Training, source: &Source) -> Result<(), GraphJobError> {
@@ -88,9 +125,7 @@ impl JobSettings {
         if self.frozen.is_empty() {
             return Ok(());
         }
-        let mut sized = Workload::default();
-        self.set_sizes(&mut sized);
-        for input in &source.graph(&sized).map_err(GraphJobError::of_acting)?.inputs {
+        for input in &self.graph(source)?.inputs {
             if let InputRole::Parameter(path) = &input.role
                 && self.frozen.iter().any(|prefix| is_below(path, prefix))
             {
@@ -98,6 +133,13 @@ impl JobSettings {
             }
         }
         Ok(())
+    }
+
+    /// The graph at the sizes that are asked for.
+    fn graph<'s>(&self, source: &'s Source) -> Result<Cow<'s, Graph>, GraphJobError> {
+        let mut sized = Workload::default();
+        self.set_sizes(&mut sized);
+        source.graph(&sized).map_err(GraphJobError::of_acting)
     }
 
     fn set_sizes(&self, workload: &mut Workload) {

@@ -18,7 +18,7 @@ use journal::{Journal, Kind, Sequence};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use tensor::{Storage, Tensor, contiguous_strides, dense_strides};
+use tensor::{Hook, Storage, Tensor, contiguous_strides, dense_strides};
 
 /// Above this a size is an error of the graph, not a tensor.
 const MOST_BYTES: u64 = 1 << 50;
@@ -33,6 +33,8 @@ pub(crate) struct Eager {
     below_autograd: Cell<bool>,
     autocast: RefCell<Option<Autocast>>,
     packing: RefCell<Option<Packing>>,
+    /// What the engine does when the backward pass that runs is over (`Engine::queue_callback`).
+    at_end_of_backward: RefCell<Vec<Hook>>,
     too_large: Cell<bool>,
 }
 
@@ -45,6 +47,7 @@ impl Eager {
             below_autograd: Cell::new(false),
             autocast: RefCell::new(None),
             packing: RefCell::new(None),
+            at_end_of_backward: RefCell::default(),
             too_large: Cell::new(false),
         }
     }
@@ -102,6 +105,24 @@ impl Eager {
         }
     }
 
+    /// Runs with another stream selected: what is allocated is allocated on it.
+    pub(crate) fn on_stream<R>(&self, stream: u32, body: impl FnOnce() -> R) -> R {
+        self.annotated(format!("xmem::stream {stream}"), || ());
+        let result = body();
+        self.annotated("xmem::stream 0", || ());
+        result
+    }
+
+    /// Does something when the backward pass that runs is over.
+    pub(crate) fn after_backward(&self, hook: Hook) {
+        self.at_end_of_backward.borrow_mut().push(hook);
+    }
+
+    /// An annotation that is open until [`left`](Self::left).
+    pub(crate) fn opened(&self, name: impl Into<Cow<'static, str>>) -> journal::Begun {
+        self.journal.borrow_mut().begin(Kind::Annotation, name, Args::default(), None)
+    }
+
     /// A call of Python's that is open until [`left`](Self::left).
     pub(crate) fn entered(&self, name: String) -> journal::Begun {
         self.journal.borrow_mut().begin(Kind::Python, name, Args::default(), None)
@@ -152,13 +173,25 @@ impl Eager {
     }
 
     fn storage(&self, dims: &[i64], dtype: DType) -> Rc<Storage> {
+        let storage = self.storage_without_memory(dims, dtype);
+        storage.allocate();
+        storage
+    }
+
+    fn storage_without_memory(&self, dims: &[i64], dtype: DType) -> Rc<Storage> {
         let elements = dims.iter().try_fold(1_u64, |n, &d| n.checked_mul(u64::try_from(d).ok()?));
         let bytes = elements.and_then(|n| n.checked_mul(dtype.size())).filter(|&b| b <= MOST_BYTES);
         let bytes = bytes.unwrap_or_else(|| {
             self.too_large.set(true);
             0
         });
-        Storage::new(&self.journal, bytes)
+        Storage::without_memory(&self.journal, bytes)
+    }
+
+    /// A contiguous tensor at the start of a storage of so many elements, which has no memory yet.
+    pub(crate) fn within_storage(&self, dims: &[i64], elements: i64, dtype: DType) -> Tensor {
+        let storage = self.storage_without_memory(&[elements], dtype);
+        Tensor::on(storage, dims.to_vec(), contiguous_strides(dims), dtype)
     }
 
     /// A new contiguous tensor.

@@ -65,6 +65,14 @@ pub enum GraphError {
         /// What was to be changed.
         what: &'static str,
     },
+    /// A pattern of modules that none has.
+    #[error(
+        "no module that the graph calls is `{pattern}`: name modules by the end of their path, for example 'layers.*' (a model of ONNX has no modules)"
+    )]
+    NoModule {
+        /// The pattern.
+        pattern: String,
+    },
     /// An optimizer that is not known.
     #[error("unknown optimizer `{name}`: expected one of {known}")]
     Optimizer {

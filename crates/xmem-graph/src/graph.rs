@@ -191,11 +191,51 @@ impl Graph {
         self.batch_dims().filter_map(|dims| dims.get(1)?.symbol()).find(|name| Some(*name) != batch)
     }
 
+    /// Returns whether the graph is that of a script's iteration, which calls its models, as `xmem export` writes it.
+    pub(crate) fn is_iteration(&self) -> bool {
+        let outermost = self.body.nodes.iter().find_map(|node| node.modules.first());
+        outermost.is_some_and(|frame| frame.path.is_empty() && frame.class == "Iteration")
+    }
+
     fn batch_dims(&self) -> impl Iterator<Item = &[Expression]> {
         let batch = self.inputs.iter().filter(|i| i.role == InputRole::Batch);
         batch.filter_map(|i| {
             let info = self.body.values.get(i.value.0 as usize)?.tensor.as_ref()?;
             Some(info.dims.as_slice())
         })
+    }
+}
+
+impl Argument {
+    /// The values that it names.
+    pub(crate) fn values(&self) -> Vec<ValueId> {
+        match self {
+            Self::Value(id) => vec![*id],
+            Self::Values(ids) => ids.iter().flatten().copied().collect(),
+            Self::Ints(ints) => ints
+                .iter()
+                .filter_map(|int| match int {
+                    IntArgument::Value(id) => Some(*id),
+                    IntArgument::Known(_) => None,
+                })
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Operation {
+    /// The values that it makes.
+    pub(crate) fn made(&self) -> Vec<ValueId> {
+        let ids = self.results.iter().flat_map(|result| match result {
+            ResultValue::One(id) => id.iter().copied().collect::<Vec<_>>(),
+            ResultValue::Many(ids) => ids.iter().flatten().copied().collect(),
+        });
+        ids.collect()
+    }
+
+    /// The values that it is given.
+    pub(crate) fn used(&self) -> Vec<ValueId> {
+        self.arguments.iter().flat_map(|(_, argument)| argument.values()).collect()
     }
 }

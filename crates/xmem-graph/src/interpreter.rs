@@ -58,7 +58,7 @@ impl Settings {
 }
 
 /// Returns whether a path, or its end, is of a pattern, name by name.
-fn matches(pattern: &str, path: &str) -> bool {
+pub(crate) fn matches(pattern: &str, path: &str) -> bool {
     let (mut pattern, mut path) = (pattern.rsplit('.'), path.rsplit('.'));
     pattern.all(|name| path.next().is_some_and(|own| name == "*" || name == own))
 }
@@ -72,6 +72,15 @@ pub(crate) struct Interpreter<'a> {
     modules: Vec<(ModuleFrame, Begun)>,
     /// Numbers of modules, by class and path.
     counts: BTreeMap<String, BTreeMap<String, u32>>,
+    around: Option<&'a dyn Around>,
+}
+
+/// What is done around the modules of a graph.
+pub(crate) trait Around {
+    /// Before a node.
+    fn before(&self, eager: &Eager, at: usize, values: &mut [Option<Value>]);
+    /// After the node before `at`.
+    fn after(&self, eager: &Eager, at: usize, values: &mut [Option<Value>]);
 }
 
 /// A graph that has run up to some node.
@@ -137,15 +146,7 @@ impl Deaths {
             }
         };
         for (at, node) in body.nodes.iter().enumerate() {
-            for result in &node.results {
-                match result {
-                    ResultValue::One(id) => id.iter().for_each(|id| uses(at, *id)),
-                    ResultValue::Many(ids) => ids.iter().flatten().for_each(|id| uses(at, *id)),
-                }
-            }
-            for (_, argument) in &node.arguments {
-                argument.values().into_iter().for_each(|id| uses(at, id));
-            }
+            node.made().into_iter().chain(node.used()).for_each(|id| uses(at, id));
         }
         let mut kept: BTreeSet<ValueId> = body.outputs.iter().flat_map(Argument::values).collect();
         if keeps_results {
@@ -176,42 +177,16 @@ impl Body {
     /// Values that an operator in a module makes, and one outside of all but the outermost uses.
     fn results_of_models(&self) -> BTreeSet<ValueId> {
         let is_outside = |node: &&Operation| node.modules.len() <= 1;
-        let made: BTreeSet<ValueId> = self
-            .nodes
-            .iter()
-            .filter(|node| !is_outside(node))
-            .flat_map(|node| &node.results)
-            .flat_map(|result| match result {
-                ResultValue::One(id) => id.iter().copied().collect::<Vec<_>>(),
-                ResultValue::Many(ids) => ids.iter().flatten().copied().collect(),
-            })
-            .collect();
-        let outside = self.nodes.iter().filter(is_outside).flat_map(|node| &node.arguments);
-        outside.flat_map(|(_, argument)| argument.values()).filter(|id| made.contains(id)).collect()
+        let made: BTreeSet<ValueId> =
+            self.nodes.iter().filter(|node| !is_outside(node)).flat_map(Operation::made).collect();
+        let outside = self.nodes.iter().filter(is_outside).flat_map(Operation::used);
+        outside.filter(|id| made.contains(id)).collect()
     }
 
     /// The values that operators use, or that are returned.
     pub(crate) fn used(&self) -> BTreeSet<ValueId> {
-        let arguments = self.nodes.iter().flat_map(|node| node.arguments.iter().map(|(_, a)| a));
-        arguments.chain(&self.outputs).flat_map(Argument::values).collect()
-    }
-}
-
-impl Argument {
-    /// The values that it names.
-    fn values(&self) -> Vec<ValueId> {
-        match self {
-            Self::Value(id) => vec![*id],
-            Self::Values(ids) => ids.iter().flatten().copied().collect(),
-            Self::Ints(ints) => ints
-                .iter()
-                .filter_map(|int| match int {
-                    IntArgument::Value(id) => Some(*id),
-                    IntArgument::Known(_) => None,
-                })
-                .collect(),
-            _ => Vec::new(),
-        }
+        let outputs = self.outputs.iter().flat_map(Argument::values);
+        self.nodes.iter().flat_map(Operation::used).chain(outputs).collect()
     }
 }
 
@@ -221,7 +196,20 @@ impl<'a> Interpreter<'a> {
         settings: &'a Settings,
         findings: &'a mut Findings,
     ) -> Self {
-        Self { eager, settings, findings, modules: Vec::new(), counts: BTreeMap::new() }
+        Self {
+            eager,
+            settings,
+            findings,
+            modules: Vec::new(),
+            counts: BTreeMap::new(),
+            around: None,
+        }
+    }
+
+    /// The same with something that is done around modules.
+    pub(crate) fn around(mut self, around: Option<&'a dyn Around>) -> Self {
+        self.around = around;
+        self
     }
 
     /// Runs a graph up to the end of what its first `outputs` results need, and returns these.
@@ -255,16 +243,24 @@ impl<'a> Interpreter<'a> {
             let at = course.at;
             let node = &body.nodes[at];
             let Some(path) = self.settings.checkpoint_of(node) else {
-                self.enter(&node.modules);
+                self.before(at, &mut course.values);
+                // Nodes of sizes are of no module, and end none.
+                if !node.modules.is_empty() {
+                    self.enter(&node.modules);
+                }
                 self.step(&body, at, &mut course.values, &course.deaths)?;
                 course.at += 1;
+                self.after(course.at, &mut course.values);
                 continue;
             };
             let inside = |node: &&Operation| node.modules.iter().any(|frame| frame.path == path);
             let end = at + body.nodes[at..].iter().take_while(inside).count();
             let deaths = Arc::clone(&course.deaths);
+            // What is around the part is not run again with it.
+            self.before(at, &mut course.values);
             self.checkpointed(&body, at..end, &mut course.values, &deaths)?;
             course.at = end;
+            self.after(end, &mut course.values);
         }
         Ok(())
     }
@@ -297,10 +293,8 @@ impl<'a> Interpreter<'a> {
         values: &mut [Option<Value>],
         deaths: &Arc<Deaths>,
     ) -> Result<(), GraphError> {
-        let used = body.nodes[range.clone()]
-            .iter()
-            .flat_map(|node| node.arguments.iter().flat_map(|(_, a)| a.values()));
-        let used: BTreeSet<ValueId> = used.collect();
+        let used: BTreeSet<ValueId> =
+            body.nodes[range.clone()].iter().flat_map(Operation::used).collect();
         let given = |id: ValueId| Some((id, values.get(id.0 as usize)?.clone()?));
         let inputs: Vec<(ValueId, Value)> = used.into_iter().filter_map(given).collect();
         let (own, settings, deaths_again) =
@@ -329,12 +323,28 @@ impl<'a> Interpreter<'a> {
         });
         let eager = self.eager;
         eager.checkpointed(again, || {
-            for at in range {
+            for at in range.clone() {
+                if at > range.start {
+                    self.after(at, values);
+                    self.before(at, values);
+                }
                 self.enter(&body.nodes[at].modules);
                 self.step(body, at, values, deaths)?;
             }
             Ok(())
         })
+    }
+
+    fn before(&self, at: usize, values: &mut [Option<Value>]) {
+        if let Some(around) = self.around {
+            around.before(self.eager, at, values);
+        }
+    }
+
+    fn after(&self, at: usize, values: &mut [Option<Value>]) {
+        if let Some(around) = self.around {
+            around.after(self.eager, at, values);
+        }
     }
 
     /// Leaves the modules that are over and enters those that begin.

@@ -18,6 +18,7 @@ mod job;
 pub mod onnx;
 mod optimizer;
 pub mod pt2;
+mod ranks;
 mod training;
 
 pub use dtype::DType;
@@ -25,6 +26,7 @@ pub use error::GraphError;
 pub use expression::{Expression, Function};
 pub use graph::Graph;
 pub use optimizer::{Implementation, Optimizer, OptimizerClass};
+pub use ranks::{FullyShard, Ranks, Sharing, blocks};
 pub use training::{ActedRun, Event, Keeps, Loss, Training, Workload, act};
 
 #[cfg(doctest)]

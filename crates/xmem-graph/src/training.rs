@@ -1,5 +1,6 @@
 //! A training job around a graph: the loop that a script runs.
 
+mod model;
 mod notes;
 
 use crate::aten::{Axes, Reduction};
@@ -11,6 +12,8 @@ use crate::error::GraphError;
 use crate::graph::{Graph, InputRole};
 use crate::interpreter::{Course, Deaths, Findings, Interpreter, Settings, Value};
 use crate::optimizer::{Optimizer, Running};
+use crate::ranks::Ranks;
+use model::{Inputs, Model};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,6 +42,8 @@ pub struct Workload {
     /// Modules whose saved tensors are computed again in backward (`torch.utils.checkpoint`), by the end of their
     /// path; `*` stands for one name.
     pub checkpoints: Vec<String>,
+    /// The ranks of a job on several GPUs.
+    pub ranks: Option<Ranks>,
 }
 
 /// The part of training.
@@ -113,6 +118,7 @@ impl Default for Workload {
             beside: Vec::new(),
             autograd_functions: Vec::new(),
             checkpoints: Vec::new(),
+            ranks: None,
         }
     }
 }
@@ -207,10 +213,7 @@ struct Job<'a> {
     settings: &'a Settings,
     /// Last uses of the graph's values.
     deaths: Arc<Deaths>,
-    /// Parameters, buffers and constants by their place among the inputs.
-    model: BTreeMap<usize, Tensor>,
-    /// Tensors of other models on the device.
-    beside: Vec<Tensor>,
+    model: Model,
     optimizers: Vec<Running<'a>>,
 }
 
@@ -222,104 +225,24 @@ impl<'a> Job<'a> {
         settings: &'a Settings,
     ) -> Result<Self, GraphError> {
         let keeps_results = workload.training.as_ref().is_some_and(|t| t.keeps.results);
-        let mut job = Self {
+        let inputs = Inputs { graph, workload, settings };
+        let model = Model::build(eager, &inputs)?;
+        let training = workload.training.iter().flat_map(|training| &training.optimizers);
+        let optimizers = training
+            .map(|(optimizer, names)| Running::new(eager, optimizer, model.groups(graph, names)));
+        Ok(Self {
             eager,
             graph,
             workload,
             settings,
             deaths: Arc::new(Deaths::of(&graph.body, keeps_results)),
-            model: BTreeMap::new(),
-            beside: Vec::new(),
-            optimizers: Vec::new(),
-        };
-        job.build_model()?;
-        job.build_beside();
-        if let Some(training) = &workload.training {
-            for (optimizer, names) in &training.optimizers {
-                let groups = job.groups(names);
-                job.optimizers.push(Running::new(eager, optimizer, groups));
-            }
-        }
-        Ok(job)
+            optimizers: optimizers.collect(),
+            model,
+        })
     }
 
-    /// Sizes and type of an input.
-    fn shape(&self, at: usize) -> Result<(Vec<i64>, DType), GraphError> {
-        let info = &self.graph.body.values[self.graph.inputs[at].value.0 as usize];
-        let unknown = || GraphError::Size {
-            value: info.name.clone(),
-            reason: "the graph does not say it".to_owned(),
-        };
-        let tensor = info.tensor.as_ref().ok_or_else(unknown)?;
-        let dims: Option<Vec<i64>> =
-            tensor.dims.iter().map(|d| d.value(&self.settings.symbols)).collect();
-        let dtype = match self.workload.dtype {
-            Some(dtype) if tensor.dtype.is_floating_point() => dtype,
-            _ => tensor.dtype,
-        };
-        Ok((dims.ok_or_else(unknown)?, dtype))
-    }
-
-    /// Parameters and buffers, module by module as `Module._apply` moves them: a module's children first.
-    fn build_model(&mut self) -> Result<(), GraphError> {
-        let frozen = self.workload.training.as_ref().map(|t| &t.frozen);
-        let order = placement_order(self.graph);
-        for &at in &order {
-            let (dims, dtype) = self.shape(at)?;
-            let tensor = self.eager.without_gradients(|| self.eager.empty_called(&dims, dtype));
-            if let InputRole::Parameter(name) = &self.graph.inputs[at].role {
-                self.eager.call("aten::detach", args![tensor], || ());
-                let asked = self.graph.body.values[self.graph.inputs[at].value.0 as usize]
-                    .tensor
-                    .as_ref()
-                    .is_some_and(|t| t.requires_grad);
-                if asked && frozen.is_some_and(|frozen| !frozen.contains(name)) {
-                    tensor.set_requires_grad();
-                }
-            }
-            self.model.insert(at, tensor);
-        }
-        for (name, input) in self.graph.inputs.iter().enumerate() {
-            if let Some(tensor) = input.same_as.and_then(|at| self.model.get(&at)).cloned() {
-                self.model.insert(name, tensor);
-            }
-        }
-        for at in order {
-            self.eager.mark("to_device", &self.model[&at]);
-        }
-        Ok(())
-    }
-
-    fn build_beside(&mut self) {
-        for (dims, dtype) in &self.workload.beside {
-            self.beside
-                .push(self.eager.without_gradients(|| self.eager.empty_called(dims, *dtype)));
-        }
-        for tensor in &self.beside {
-            self.eager.mark("to_device", tensor);
-        }
-    }
-
-    fn groups(&self, names: &[Vec<String>]) -> Vec<Vec<Tensor>> {
-        let mut by_name = BTreeMap::new();
-        let mut all = Vec::new();
-        for (at, input) in self.graph.inputs.iter().enumerate() {
-            if let (InputRole::Parameter(name), Some(tensor)) = (&input.role, self.model.get(&at))
-                && tensor.requires_grad()
-            {
-                by_name.insert(name.as_str(), tensor.clone());
-                if !all.iter().any(|known: &Tensor| known.identity() == tensor.identity()) {
-                    all.push(tensor.clone());
-                }
-            }
-        }
-        let listed: Vec<Vec<Tensor>> = names
-            .iter()
-            .map(|group| {
-                group.iter().filter_map(|name| by_name.get(name.as_str()).cloned()).collect()
-            })
-            .collect();
-        if listed.iter().all(Vec::is_empty) { vec![all] } else { listed }
+    fn inputs(&self) -> Inputs<'a> {
+        Inputs { graph: self.graph, workload: self.workload, settings: self.settings }
     }
 
     fn run(&mut self, findings: &mut Findings) -> Result<(), GraphError> {
@@ -350,7 +273,7 @@ impl<'a> Job<'a> {
                 batch.push(Value::None);
                 continue;
             }
-            let (dims, dtype) = self.shape(at)?;
+            let (dims, dtype) = self.inputs().shape(at)?;
             let tensor = self.eager.empty_called(&dims, dtype);
             let arguments =
                 args![tensor, dtype.number(), 0_i64, Absent, Absent, false, false, Absent];
@@ -364,7 +287,7 @@ impl<'a> Job<'a> {
     /// The graph with a batch, before its first operator.
     fn begun(&self, batch: &[Value]) -> Course {
         let mut batch = batch.iter();
-        let inputs = (0..self.graph.inputs.len()).map(|at| match self.model.get(&at) {
+        let inputs = (0..self.graph.inputs.len()).map(|at| match self.model.tensor(at) {
             Some(tensor) => Value::Tensor(tensor.clone()),
             None => batch.next().cloned().unwrap_or(Value::None),
         });
@@ -378,7 +301,8 @@ impl<'a> Job<'a> {
         outputs: Range<usize>,
         findings: &mut Findings,
     ) -> Result<Vec<Value>, GraphError> {
-        let mut interpreter = Interpreter::new(self.eager, self.settings, findings);
+        let mut interpreter =
+            Interpreter::new(self.eager, self.settings, findings).around(self.model.around());
         match self.workload.autocast.filter(|_| !self.graph.body.has_autocast()) {
             Some(dtype) => {
                 self.eager.autocast(Some(dtype), || interpreter.advance(course, outputs))
@@ -587,64 +511,4 @@ struct Pass {
 struct Kept {
     batch: Vec<Value>,
     results: Vec<Value>,
-}
-
-/// Places of parameters, buffers and constants among the inputs, in the order in which `model.to(device)` moves
-/// them (torch/nn/modules/module.py, `_apply`): children in the order of their first tensor, then a module's own
-/// parameters, then its buffers.
-fn placement_order(graph: &Graph) -> Vec<usize> {
-    #[derive(Default)]
-    struct Module<'a> {
-        children: Vec<(&'a str, Module<'a>)>,
-        parameters: Vec<usize>,
-        buffers: Vec<usize>,
-    }
-    impl<'a> Module<'a> {
-        fn child(&mut self, name: &'a str) -> &mut Self {
-            let at =
-                self.children.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
-                    self.children.push((name, Module::default()));
-                    self.children.len() - 1
-                });
-            &mut self.children[at].1
-        }
-
-        fn order(&self, out: &mut Vec<usize>) {
-            for (_, child) in &self.children {
-                child.order(out);
-            }
-            out.extend(&self.parameters);
-            out.extend(&self.buffers);
-        }
-    }
-    let mut root = Module::default();
-    let mut constants = Vec::new();
-    // A tied weight has the place of the first of its names.
-    let mut placed = BTreeSet::new();
-    for (name, input) in graph.inputs.iter().enumerate() {
-        let at = input.same_as.unwrap_or(name);
-        if !placed.insert(at) {
-            continue;
-        }
-        let (path, is_parameter) = match &input.role {
-            InputRole::Parameter(path) => (path, true),
-            InputRole::Buffer(path) => (path, false),
-            InputRole::Constant(_) => {
-                constants.push(at);
-                continue;
-            }
-            InputRole::Batch => continue,
-        };
-        let mut module = &mut root;
-        if let Some((modules, _)) = path.rsplit_once('.') {
-            for name in modules.split('.') {
-                module = module.child(name);
-            }
-        }
-        if is_parameter { module.parameters.push(at) } else { module.buffers.push(at) }
-    }
-    let mut order = Vec::new();
-    root.order(&mut order);
-    order.extend(constants);
-    order
 }

@@ -40,6 +40,7 @@ impl PageSettings {
             frozen: Vec::new(),
             batch: self.batch,
             length: self.length,
+            ranks: None,
         })
     }
 }

@@ -57,6 +57,7 @@ impl Eager {
             inputs: RefCell::new(inputs),
             saved: RefCell::new(saved),
             recomputed,
+            before: RefCell::default(),
             kind: NodeKind::Function(Box::new(function)),
         });
         for (input, result) in call.results.iter().enumerate() {
@@ -158,6 +159,8 @@ impl Engine {
         while let Some(task) = self.ready.pop() {
             self.evaluate(eager, task);
         }
+        let last = eager.at_end_of_backward.take();
+        last.into_iter().for_each(|callback| callback(eager));
     }
 
     fn push(&mut self, node: Rc<Node>, gradients: Vec<Option<Tensor>>) {
@@ -174,6 +177,8 @@ impl Engine {
         };
         let frame = format!("autograd::engine::evaluate_function: {}", node.name);
         eager.within(Kind::Operator, frame, Args::default(), sequence, || {
+            let hooks = node.before.borrow().clone();
+            hooks.iter().for_each(|hook| hook(eager));
             let outputs = call(eager, &node, gradients, sequence);
             node.saved.borrow_mut().clear();
             let edges = node.edges.borrow().clone();
@@ -236,6 +241,9 @@ fn call(
                     accumulate(eager, leaf, gradient);
                 }
             });
+            if let Some(hook) = leaf.accumulated() {
+                hook(eager);
+            }
             return Vec::new();
         }
         NodeKind::Function(function) => {

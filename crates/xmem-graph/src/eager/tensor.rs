@@ -31,28 +31,45 @@ struct Body {
     /// The gradient of a leaf.
     grad: RefCell<Option<Tensor>>,
     accumulator: OnceCell<RefCell<Weak<Node>>>,
+    /// What follows the accumulation of a leaf's gradient.
+    accumulated: RefCell<Option<Hook>>,
 }
+
+/// Something that is done when a gradient comes by.
+pub(crate) type Hook = Rc<dyn Fn(&super::Eager)>;
 
 /// Memory that tensors share. It is freed with the last of them, as in PyTorch.
 pub(crate) struct Storage {
     journal: Rc<RefCell<Journal>>,
-    address: u64,
+    /// 0 while it has no memory.
+    address: Cell<u64>,
     bytes: u64,
 }
 
 impl Storage {
+    /// A storage of this size that has no memory yet.
+    pub(crate) fn without_memory(journal: &Rc<RefCell<Journal>>, bytes: u64) -> Rc<Self> {
+        Rc::new(Self { journal: Rc::clone(journal), address: Cell::new(0), bytes })
+    }
+
     /// Allocates; nothing for an empty one, as PyTorch.
-    pub(crate) fn new(journal: &Rc<RefCell<Journal>>, bytes: u64) -> Rc<Self> {
-        let address = if bytes == 0 { 0 } else { journal.borrow_mut().allocate(bytes) };
-        Rc::new(Self { journal: Rc::clone(journal), address, bytes })
+    pub(in crate::eager) fn allocate(&self) {
+        if self.bytes > 0 && self.address.get() == 0 {
+            self.address.set(self.journal.borrow_mut().allocate(self.bytes));
+        }
+    }
+
+    fn release(&self) {
+        let address = self.address.replace(0);
+        if address > 0 {
+            self.journal.borrow_mut().free(address, self.bytes);
+        }
     }
 }
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        if self.bytes > 0 {
-            self.journal.borrow_mut().free(self.address, self.bytes);
-        }
+        self.release();
     }
 }
 
@@ -89,6 +106,7 @@ impl Tensor {
             history: RefCell::new(None),
             grad: RefCell::new(None),
             accumulator: OnceCell::new(),
+            accumulated: RefCell::new(None),
         }))
     }
 
@@ -110,7 +128,17 @@ impl Tensor {
 
     /// Address and bytes of the storage.
     pub(crate) fn memory(&self) -> (u64, u64) {
-        (self.0.storage.address, self.0.storage.bytes)
+        (self.0.storage.address.get(), self.0.storage.bytes)
+    }
+
+    /// Gives the storage memory (`Storage.resize_` to its size).
+    pub(crate) fn allocate(&self) {
+        self.0.storage.allocate();
+    }
+
+    /// Frees the memory of the storage, which stays the tensor's (`Storage.resize_(0)`).
+    pub(crate) fn release(&self) {
+        self.0.storage.release();
     }
 
     pub(crate) fn dims(&self) -> &[i64] {
@@ -224,6 +252,22 @@ impl Tensor {
             node
         });
         Some(Edge { node, input: 0 })
+    }
+
+    /// Does something each time that the gradient of this leaf was accumulated.
+    pub(crate) fn when_accumulated(&self, hook: Hook) {
+        *self.0.accumulated.borrow_mut() = Some(hook);
+    }
+
+    pub(in crate::eager) fn accumulated(&self) -> Option<Hook> {
+        self.0.accumulated.borrow().clone()
+    }
+
+    /// Does something before the gradient of this tensor goes on (`Tensor.register_hook`).
+    pub(crate) fn before_gradient(&self, hook: Hook) {
+        if let Some(edge) = &*self.0.history.borrow() {
+            edge.node.before.borrow_mut().push(hook);
+        }
     }
 
     pub(crate) fn grad(&self) -> Option<Self> {

@@ -393,6 +393,10 @@ fn modules(stack: &str) -> Vec<ModuleFrame> {
         let mut parts = text.splitn(3, ',');
         let _key = parts.next()?;
         let (path, class) = (parts.next()?, parts.next()?);
+        // Nodes of sizes have none (torch/fx/passes/runtime_assert.py).
+        if path == "_empty_nn_module_stack_from_metadata_hook" {
+            return None;
+        }
         let class = class.rsplit('.').next().unwrap_or(class);
         Some(ModuleFrame { path: path.to_owned(), class: class.to_owned() })
     };

@@ -5,7 +5,8 @@ use super::Job;
 use crate::eager::tensor::Tensor;
 use crate::graph::InputRole;
 use crate::interpreter::Findings;
-use serde_json::{Value, json};
+use crate::ranks::{Ranks, Sharing};
+use serde_json::{Map, Value, json};
 
 /// The member of the trace's top-level object, with a comma behind it.
 pub(super) fn of(job: &Job<'_>, findings: &Findings) -> String {
@@ -42,7 +43,43 @@ pub(super) fn of(job: &Job<'_>, findings: &Findings) -> String {
     if let Some(dtype) = workload.autocast {
         object.insert("autocast".to_owned(), json!([{"dtype": dtype.name()}]));
     }
+    if let Some(ranks) = &workload.ranks {
+        object.extend(of_ranks(ranks));
+    }
     format!(r#""xmem_recording": {notes}, "#)
+}
+
+/// The processes of the job, and how they share the model.
+fn of_ranks(ranks: &Ranks) -> Map<String, Value> {
+    let (name, options) = match &ranks.sharing {
+        Sharing::Replicated { gradient_as_bucket_view: true } => {
+            ("DDP", json!({"gradient_as_bucket_view": "True"}))
+        }
+        Sharing::Replicated { .. } => ("DDP", json!({})),
+        Sharing::Sharded(options) => {
+            let mut noted = Map::new();
+            if !options.reshard_after_forward {
+                noted.insert("reshard_after_forward".to_owned(), json!("False"));
+            }
+            if let Some(dtype) = options.param_dtype {
+                noted.insert("param_dtype".to_owned(), json!(dtype.name()));
+                noted.insert("reduce_dtype".to_owned(), json!("float32"));
+            }
+            ("FSDP2", Value::Object(noted))
+        }
+    };
+    let count = ranks.count;
+    let notes = json!({
+        "distributed": {
+            "rank": 0, "world_size": count, "nodes": ranks.nodes(), "backend": "nccl", "groups": [count],
+            "communicators": [count],
+        },
+        "strategies": [{"name": name, "options": options}],
+    });
+    match notes {
+        Value::Object(notes) => notes,
+        _ => Map::new(),
+    }
 }
 
 fn tensors(job: &Job<'_>) -> Vec<Value> {
@@ -53,7 +90,7 @@ fn tensors(job: &Job<'_>) -> Vec<Value> {
             InputRole::Buffer(name) => (name, "buffer"),
             InputRole::Constant(_) | InputRole::Batch => continue,
         };
-        let Some(tensor) = job.model.get(&at) else { continue };
+        let Some(tensor) = job.model.own(at) else { continue };
         tensors.push(json!({
             "name": name,
             "model": 0,

@@ -8,7 +8,7 @@ use crate::values::count;
 use clap::{Args, ValueEnum, ValueHint};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-use xmem_estimate::{JobSettings, LossChoice, Purpose};
+use xmem_estimate::{JobSettings, LossChoice, Purpose, RankSettings};
 
 /// The options that `-h` shows.
 pub(crate) const SHORT_HELP: &[&str] = &[
@@ -34,6 +34,7 @@ pub(crate) const SHORT_HELP: &[&str] = &[
         xmem estimate model.pt2 --device a100-40g                    the script's own settings\n  \
         xmem estimate model.pt2 -d a100-40g --batch 8,16,32,64       other batch sizes\n  \
         xmem estimate model.pt2 -d a100-40g --batch 1..512           the largest batch that fits\n  \
+        xmem estimate model.pt2 -d a100-40g --ranks 8 --fsdp          one of 8 GPUs, with FSDP2\n  \
         xmem estimate resnet.pt2 --training --optimizer sgd:momentum --loss cross-entropy -d t4-16g\n  \
         xmem estimate model.pt2 --inference --dtype bfloat16 -d l4-24g\n  \
         xmem estimate model.onnx --training --optimizer sgd:momentum --loss cross-entropy --batch 16 -d t4-16g\n\n\
@@ -93,6 +94,49 @@ pub(crate) struct JobArgs {
     /// Parameters that need no gradient, by a prefix of their path
     #[arg(long, value_name = "PREFIX,...", value_delimiter = ',')]
     pub(crate) freeze: Vec<String>,
+    #[command(flatten)]
+    pub(crate) ranks: RankArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Several GPUs")]
+pub(crate) struct RankArgs {
+    /// GPUs, each with a process and a batch of this size. Each has the whole model (DistributedDataParallel), unless --fsdp
+    /// divides it
+    #[arg(long, value_name = "N", value_parser = count::<NonZeroU32>)]
+    pub(crate) ranks: Option<NonZeroU32>,
+    /// Divide these modules one by one, and then the model, with fully_shard (FSDP2); modules as in --checkpoint. Without
+    /// names: the blocks of the model
+    #[arg(
+        long,
+        value_name = "MODULE,...",
+        value_delimiter = ',',
+        num_args = 0..,
+        require_equals = true,
+        requires = "ranks"
+    )]
+    pub(crate) fsdp: Option<Vec<String>>,
+    /// Type in which FSDP gathers parameters; gradients are summed in float32 (MixedPrecisionPolicy)
+    #[arg(long, value_name = "TYPE", requires = "fsdp")]
+    pub(crate) fsdp_dtype: Option<String>,
+    /// Keep gathered parameters until backward (reshard_after_forward=False)
+    #[arg(long, requires = "fsdp")]
+    pub(crate) fsdp_no_reshard: bool,
+    /// Gradients are views of the buckets (gradient_as_bucket_view=True of DistributedDataParallel)
+    #[arg(long, requires = "ranks", conflicts_with = "fsdp")]
+    pub(crate) ddp_bucket_view: bool,
+}
+
+impl RankArgs {
+    fn settings(&self) -> Option<RankSettings> {
+        Some(RankSettings {
+            count: self.ranks?.get(),
+            gradient_as_bucket_view: self.ddp_bucket_view,
+            fully_shard: self.fsdp.clone(),
+            param_dtype: self.fsdp_dtype.clone(),
+            keeps_gathered: self.fsdp_no_reshard,
+        })
+    }
 }
 
 impl JobArgs {
@@ -114,6 +158,7 @@ impl JobArgs {
             frozen: self.freeze.clone(),
             batch: batch.map(NonZeroU32::get),
             length: self.length.map(NonZeroU32::get),
+            ranks: self.ranks.settings(),
         }
     }
 }

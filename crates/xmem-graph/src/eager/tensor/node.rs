@@ -1,6 +1,6 @@
 //! Nodes of the graph of gradients, with what they saved (torch/csrc/autograd/function.h).
 
-use super::{Checkpoint, Tensor};
+use super::{Checkpoint, Hook, Tensor};
 use crate::dtype::DType;
 use crate::eager::Eager;
 use std::borrow::Cow;
@@ -19,6 +19,8 @@ pub(crate) struct Node {
     pub(crate) saved: RefCell<Vec<Option<Tensor>>>,
     /// Instead of what was saved: where it is computed again.
     pub(crate) recomputed: Option<(Rc<Checkpoint>, usize)>,
+    /// What is done before it runs.
+    pub(crate) before: RefCell<Vec<Hook>>,
     pub(crate) kind: NodeKind,
 }
 
@@ -78,6 +80,7 @@ impl Node {
             inputs: RefCell::new(inputs),
             saved: RefCell::default(),
             recomputed: None,
+            before: RefCell::default(),
             kind: NodeKind::Accumulate(leaf),
         })
     }
