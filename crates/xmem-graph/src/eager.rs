@@ -23,6 +23,14 @@ use tensor::{Hook, Storage, Tensor, contiguous_strides, dense_strides};
 /// Above this a size is an error of the graph, not a tensor.
 const MOST_BYTES: u64 = 1 << 50;
 
+/// What was before a context.
+pub(crate) enum Former {
+    /// Autocast around it.
+    Autocast(Option<Autocast>),
+    /// Whether gradients were on.
+    Gradients(bool),
+}
+
 /// A process that runs PyTorch.
 pub(crate) struct Eager {
     journal: Rc<RefCell<Journal>>,
@@ -170,6 +178,19 @@ impl Eager {
         let result = body();
         self.grad_mode.set(mode);
         result
+    }
+
+    /// Begins `torch.set_grad_enabled`.
+    pub(crate) fn enter_gradients(&self, are_on: bool) -> Former {
+        Former::Gradients(self.grad_mode.replace(are_on))
+    }
+
+    /// Ends a context.
+    pub(crate) fn leave(&self, former: Former) {
+        match former {
+            Former::Autocast(outer) => drop(self.autocast.replace(outer)),
+            Former::Gradients(mode) => self.grad_mode.set(mode),
+        }
     }
 
     fn storage(&self, dims: &[i64], dtype: DType) -> Rc<Storage> {

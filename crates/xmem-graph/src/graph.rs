@@ -114,6 +114,28 @@ pub struct Operation {
     pub results: Vec<ResultValue>,
     /// Modules around it, outermost first.
     pub modules: Vec<ModuleFrame>,
+    /// Contexts that it runs in, outermost first.
+    pub contexts: Vec<Context>,
+}
+
+/// A `with` block of the model's code that changes how operators run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Context {
+    /// Tells blocks apart.
+    pub id: u32,
+    /// What it changes.
+    pub kind: ContextKind,
+}
+
+/// What a [`Context`] changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ContextKind {
+    /// `torch.autocast` to a type, or off.
+    Autocast(Option<DType>),
+    /// `torch.set_grad_enabled`.
+    Gradients(bool),
 }
 
 /// A result of an operator.

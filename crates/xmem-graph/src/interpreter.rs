@@ -6,13 +6,14 @@ mod dispatch;
 mod operators;
 
 use crate::dtype::DType;
-use crate::eager::Eager;
 use crate::eager::arguments::Number;
 use crate::eager::journal::Begun;
 use crate::eager::tensor::{Again, Tensor};
+use crate::eager::{Eager, Former};
 use crate::error::GraphError;
 use crate::graph::{
-    Argument, Body, Graph, IntArgument, ModuleFrame, Operation, ResultValue, ValueId,
+    Argument, Body, Context, ContextKind, Graph, IntArgument, ModuleFrame, Operation, ResultValue,
+    ValueId,
 };
 use call::Call;
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,6 +74,8 @@ pub(crate) struct Interpreter<'a> {
     /// Numbers of modules, by class and path.
     counts: BTreeMap<String, BTreeMap<String, u32>>,
     around: Option<&'a dyn Around>,
+    /// Contexts that are open, with what was before them.
+    contexts: Vec<(Context, Former)>,
 }
 
 /// What is done around the modules of a graph.
@@ -168,10 +171,8 @@ impl Deaths {
 impl Body {
     /// Returns whether the graph enters autocast itself.
     pub(crate) fn has_autocast(&self) -> bool {
-        self.nodes.iter().any(|node| {
-            let is_on = |(_, a): &(String, Argument)| matches!(a, Argument::Bool(true));
-            node.target.ends_with("wrap_with_autocast") && node.arguments.iter().any(is_on)
-        })
+        let contexts = self.nodes.iter().flat_map(|node| &node.contexts);
+        contexts.into_iter().any(|context| matches!(context.kind, ContextKind::Autocast(Some(_))))
     }
 
     /// Values that an operator in a module makes, and one outside of all but the outermost uses.
@@ -203,6 +204,7 @@ impl<'a> Interpreter<'a> {
             modules: Vec::new(),
             counts: BTreeMap::new(),
             around: None,
+            contexts: Vec::new(),
         }
     }
 
@@ -221,6 +223,7 @@ impl<'a> Interpreter<'a> {
         let body = Arc::clone(&course.body);
         self.run_to(course, course.needed(outputs.clone()))?;
         self.enter(&[]);
+        self.switch(&[]);
         let outputs = body.outputs.get(outputs).unwrap_or_default();
         outputs.iter().map(|output| self.argument(&body, output, &course.values)).collect()
     }
@@ -242,6 +245,7 @@ impl<'a> Interpreter<'a> {
         while course.at < end {
             let at = course.at;
             let node = &body.nodes[at];
+            self.switch(&node.contexts);
             let Some(path) = self.settings.checkpoint_of(node) else {
                 self.before(at, &mut course.values);
                 // Nodes of sizes are of no module, and end none.
@@ -273,6 +277,7 @@ impl<'a> Interpreter<'a> {
         values: &mut [Option<Value>],
         deaths: &Deaths,
     ) -> Result<(), GraphError> {
+        self.switch(&body.nodes[at].contexts);
         self.node(body, &body.nodes[at], values)?;
         if self.eager.is_too_large() {
             return Err(GraphError::Huge);
@@ -315,6 +320,7 @@ impl<'a> Interpreter<'a> {
                         break;
                     }
                 }
+                interpreter.switch(&[]);
             };
             match dtype {
                 Some(dtype) => eager.autocast(Some(dtype), run),
@@ -344,6 +350,28 @@ impl<'a> Interpreter<'a> {
     fn after(&self, at: usize, values: &mut [Option<Value>]) {
         if let Some(around) = self.around {
             around.after(self.eager, at, values);
+        }
+    }
+
+    /// Leaves the contexts that are over and enters those that begin.
+    fn switch(&mut self, contexts: &[Context]) {
+        let same = self
+            .contexts
+            .iter()
+            .zip(contexts)
+            .take_while(|((open, _), next)| open == *next)
+            .count();
+        while self.contexts.len() > same {
+            if let Some((_, former)) = self.contexts.pop() {
+                self.eager.leave(former);
+            }
+        }
+        for &context in &contexts[same..] {
+            let former = match context.kind {
+                ContextKind::Autocast(dtype) => self.eager.enter_autocast(dtype),
+                ContextKind::Gradients(are_on) => self.eager.enter_gradients(are_on),
+            };
+            self.contexts.push((context, former));
         }
     }
 
@@ -427,34 +455,12 @@ impl<'a> Interpreter<'a> {
         });
         let Some(inner) = inner else { return Ok(None) };
         let after = node.arguments.iter().position(|(_, a)| matches!(a, Argument::Body(_)));
-        let (before, after) = node.arguments.split_at(after.unwrap_or(0));
+        let (_, after) = node.arguments.split_at(after.unwrap_or(0));
         let mut inputs = Vec::new();
         for (_, argument) in &after[1..] {
             inputs.push(self.argument(body, argument, values)?);
         }
-        let eager = self.eager;
-        let flag = |at: usize| match before.get(at) {
-            Some((_, Argument::Bool(flag))) => Some(*flag),
-            _ => None,
-        };
-        let ids = inner.inputs.clone();
-        let result =
-            if node.target.ends_with("wrap_with_set_grad_enabled") && flag(0) == Some(false) {
-                eager.without_gradients(|| self.body(inner, &ids, inputs))
-            } else if node.target.ends_with("wrap_with_autocast") {
-                let enabled = before.iter().find_map(|(_, a)| match a {
-                    Argument::Bool(flag) => Some(*flag),
-                    _ => None,
-                });
-                let dtype = before.iter().find_map(|(_, a)| match a {
-                    Argument::DType(dtype) => Some(*dtype),
-                    _ => None,
-                });
-                let dtype = enabled.unwrap_or(true).then(|| dtype.unwrap_or(DType::BF16));
-                eager.autocast(dtype, || self.body(inner, &ids, inputs))
-            } else {
-                self.body(inner, &ids, inputs)
-            };
+        let result = self.body(inner, &inner.inputs, inputs);
         // A list of results is one value.
         let results = result?;
         let is_list = matches!(node.results.as_slice(), [ResultValue::Many(_)]);

@@ -1,7 +1,7 @@
 //! Autocast on the CPU: which operators run in a narrower type, which in 32 bits, and the casts in between
 //! (aten/src/ATen/autocast_mode.cpp, autocast_mode.h).
 
-use super::Eager;
+use super::{Eager, Former};
 use super::tensor::Tensor;
 use crate::dtype::DType;
 
@@ -80,11 +80,15 @@ pub(crate) fn policy(operator: &str) -> Policy {
 impl Eager {
     /// Runs under autocast.
     pub(crate) fn autocast<R>(&self, dtype: Option<DType>, body: impl FnOnce() -> R) -> R {
-        let outer = self.autocast.replace(dtype.map(Autocast::new));
+        let former = self.enter_autocast(dtype);
         let result = body();
-        let left = self.autocast.replace(outer);
-        drop(left);
+        self.leave(former);
         result
+    }
+
+    /// Begins `torch.autocast`, or turns it off.
+    pub(crate) fn enter_autocast(&self, dtype: Option<DType>) -> Former {
+        Former::Autocast(self.autocast.replace(dtype.map(Autocast::new)))
     }
 
     /// The narrower type, if autocast is on.

@@ -335,6 +335,7 @@ impl Lowering<'_> {
             arguments: vec![size],
             results: vec![ResultValue::One(Some(id))],
             modules: Vec::new(),
+            contexts: Vec::new(),
         });
         id
     }
@@ -411,6 +412,7 @@ impl Lowering<'_> {
             arguments,
             results: ids.iter().map(|id| ResultValue::One(Some(*id))).collect(),
             modules: node.modules.clone(),
+            contexts: Vec::new(),
         });
         ids
     }

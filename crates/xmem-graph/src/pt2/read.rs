@@ -1,5 +1,6 @@
 //! The JSON of an exported program (torch/_export/serde/schema.py).
 
+use super::contexts::flatten;
 use crate::dtype::DType;
 use crate::error::GraphError;
 use crate::expression::Expression;
@@ -52,8 +53,9 @@ pub(super) fn graph(text: &str, weights: &BTreeMap<String, String>) -> Result<Gr
     let mut reader = Reader::default();
     let body = reader.body(object(member(module, "graph")?, "`graph`")?, 0)?;
     let signature = object(member(module, "signature")?, "`signature`")?;
+    // Values of graphs within the graph come behind its own, and may have the same names.
     let ids: BTreeMap<&str, ValueId> =
-        body.values.iter().enumerate().map(|(at, v)| (v.name.as_str(), id(at))).collect();
+        body.values.iter().enumerate().rev().map(|(at, v)| (v.name.as_str(), id(at))).collect();
     let mut inputs = Vec::new();
     for spec in array(member(signature, "input_specs")?, "`input_specs`")? {
         if let Some((name, role)) = input(spec)
@@ -137,6 +139,8 @@ fn input(spec: &Value) -> Option<(&str, InputRole)> {
 #[derive(Default)]
 struct Reader {
     symbols: BTreeMap<String, i64>,
+    /// Contexts that were met.
+    contexts: u32,
 }
 
 /// Values of a body by name.
@@ -191,7 +195,8 @@ impl Reader {
         for value in array(member(graph, "outputs")?, "`outputs`")? {
             outputs.push(self.argument(value, &mut names, depth)?);
         }
-        Ok(Body { values: names.values, inputs, nodes, outputs })
+        let body = Body { values: names.values, inputs, nodes, outputs };
+        Ok(flatten(body, &mut self.contexts))
     }
 
     fn tensor(&mut self, name: &str, meta: &Value) -> Result<TensorInfo, GraphError> {
@@ -280,6 +285,7 @@ impl Reader {
             arguments,
             results,
             modules: stack.map(modules).unwrap_or_default(),
+            contexts: Vec::new(),
         })
     }
 
