@@ -92,6 +92,8 @@ pub(crate) struct Course {
     values: Vec<Option<Value>>,
     deaths: Arc<Deaths>,
     at: usize,
+    /// Values of the pass before that names refer to, until they have those of this one.
+    former: BTreeMap<ValueId, Value>,
 }
 
 impl Course {
@@ -108,7 +110,26 @@ impl Course {
                 *slot = Some(value);
             }
         }
-        Self { body: Arc::clone(body), values, deaths, at: 0 }
+        Self { body: Arc::clone(body), values, deaths, at: 0, former: BTreeMap::new() }
+    }
+
+    /// The same after a pass whose results names refer to.
+    pub(crate) fn after(mut self, former: BTreeMap<ValueId, Value>) -> Self {
+        self.former = former;
+        self
+    }
+
+    /// What names outside of the models refer to when the pass is over.
+    pub(crate) fn into_results(mut self) -> BTreeMap<ValueId, Value> {
+        let ids = self.body.results_of_models().into_iter();
+        ids.filter_map(|id| Some((id, self.values.get_mut(id.0 as usize)?.take()?))).collect()
+    }
+
+    /// Names refer to what a node made.
+    fn bound(&mut self, node: &Operation) {
+        if !self.former.is_empty() {
+            node.made().iter().for_each(|id| drop(self.former.remove(id)));
+        }
     }
 
     /// The node behind the last one that makes one of these results; all nodes for the last results.
@@ -253,6 +274,7 @@ impl<'a> Interpreter<'a> {
                     self.enter(&node.modules);
                 }
                 self.step(&body, at, &mut course.values, &course.deaths)?;
+                course.bound(node);
                 course.at += 1;
                 self.after(course.at, &mut course.values);
                 continue;
@@ -263,6 +285,7 @@ impl<'a> Interpreter<'a> {
             // What is around the part is not run again with it.
             self.before(at, &mut course.values);
             self.checkpointed(&body, at..end, &mut course.values, &deaths)?;
+            body.nodes[at..end].iter().for_each(|node| course.bound(node));
             course.at = end;
             self.after(end, &mut course.values);
         }

@@ -173,6 +173,7 @@ impl Workload {
             training.keeps = Keeps {
                 results: keeps.outputs_at_backward || keeps.outputs,
                 into_next: keeps.loss || keeps.outputs,
+                results_into_next: keeps.outputs,
             };
         }
         workload.training = Some(training);

@@ -9,7 +9,7 @@ use crate::eager::Eager;
 use crate::eager::arguments::{Absent, args};
 use crate::eager::tensor::Tensor;
 use crate::error::GraphError;
-use crate::graph::{Graph, InputRole};
+use crate::graph::{Graph, InputRole, ValueId};
 use crate::interpreter::{Course, Deaths, Findings, Interpreter, Settings, Value};
 use crate::optimizer::{Optimizer, Running};
 use crate::ranks::Ranks;
@@ -74,6 +74,8 @@ pub struct Keeps {
     pub results: bool,
     /// Loss and results until the next iteration has its own, as names of a loop in a module do.
     pub into_next: bool,
+    /// Results of the model that the loss is computed of, until the next pass has its own.
+    pub results_into_next: bool,
 }
 
 /// Something that an iteration does.
@@ -135,7 +137,7 @@ impl Training {
             losses: vec![1],
             loss: None,
             // Without a loop around it, the outermost module of a graph is the model: what it has names for dies in it.
-            keeps: Keeps { results: false, into_next: true },
+            keeps: Keeps { results: false, into_next: true, results_into_next: false },
         }
     }
 
@@ -412,6 +414,9 @@ impl<'a> Job<'a> {
         if !training.keeps.into_next {
             *kept = Kept::default();
         }
+        if training.keeps.results_into_next {
+            kept.of_models = pass.course.take().map(Course::into_results).unwrap_or_default();
+        }
         Ok(())
     }
 
@@ -427,7 +432,12 @@ impl<'a> Job<'a> {
         if pass.last.is_none_or(|last| last >= loss) {
             let batch = self.batch()?;
             kept.batch.clone_from(&batch);
-            pass.course = Some(self.begun(&batch));
+            if training.keeps.results_into_next
+                && let Some(course) = pass.course.take()
+            {
+                kept.of_models = course.into_results();
+            }
+            pass.course = Some(self.begun(&batch).after(std::mem::take(&mut kept.of_models)));
         }
         pass.last = Some(loss);
         let Some(course) = &mut pass.course else { return Ok(()) };
@@ -511,4 +521,6 @@ struct Pass {
 struct Kept {
     batch: Vec<Value>,
     results: Vec<Value>,
+    /// Results of the models in the last pass.
+    of_models: BTreeMap<ValueId, Value>,
 }

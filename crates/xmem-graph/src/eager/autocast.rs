@@ -1,8 +1,8 @@
 //! Autocast on the CPU: which operators run in a narrower type, which in 32 bits, and the casts in between
 //! (aten/src/ATen/autocast_mode.cpp, autocast_mode.h).
 
-use super::{Eager, Former};
 use super::tensor::Tensor;
+use super::{Eager, Former};
 use crate::dtype::DType;
 
 /// An active `torch.autocast`.
