@@ -15,6 +15,7 @@ mod diff;
 mod doubts;
 mod errors;
 mod estimate;
+mod estimate_ranks;
 mod eval;
 #[cfg(unix)]
 mod export;

@@ -60,6 +60,7 @@ pub(super) fn broadcast(eager: &Eager, tensors: &[Tensor]) {
         let dtype = tensors[members[0]].dtype();
         let flat = eager
             .call("aten::cat", args![0_i64], || eager.empty(&[elements(tensors, &members)], dtype));
+        eager.mark("on_device", &flat);
         eager.call("c10d::broadcast_", args![flat], || ());
         in_flight.push_back(flat);
     }

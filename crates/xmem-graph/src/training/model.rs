@@ -82,6 +82,14 @@ impl Model {
         self.shards.get(&at).or_else(|| self.tensor(at))
     }
 
+    /// The parameters that are divided, module by module.
+    pub(super) fn sharded(&self) -> Vec<&[ShardedParameter]> {
+        match &self.wrapping {
+            Some(Wrapping::Sharded(sharded)) => sharded.parameters().collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// What is done around the modules of the graph.
     pub(super) fn around(&self) -> Option<&dyn Around> {
         self.wrapping.as_ref().map(|wrapping| wrapping as &dyn Around)

@@ -2,11 +2,14 @@
 //! optimizer, and that it is from a graph.
 
 use super::Job;
+use super::model::Model;
+use crate::dtype::DType;
 use crate::eager::tensor::Tensor;
 use crate::graph::InputRole;
 use crate::interpreter::Findings;
 use crate::ranks::{Ranks, Sharing};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 
 /// The member of the trace's top-level object, with a comma behind it.
 pub(super) fn of(job: &Job<'_>, findings: &Findings) -> String {
@@ -44,13 +47,13 @@ pub(super) fn of(job: &Job<'_>, findings: &Findings) -> String {
         object.insert("autocast".to_owned(), json!([{"dtype": dtype.name()}]));
     }
     if let Some(ranks) = &workload.ranks {
-        object.extend(of_ranks(ranks));
+        object.extend(of_ranks(ranks, &job.model));
     }
     format!(r#""xmem_recording": {notes}, "#)
 }
 
 /// The processes of the job, and how they share the model.
-fn of_ranks(ranks: &Ranks) -> Map<String, Value> {
+fn of_ranks(ranks: &Ranks, model: &Model) -> Map<String, Value> {
     let (name, options) = match &ranks.sharing {
         Sharing::Replicated { gradient_as_bucket_view: true } => {
             ("DDP", json!({"gradient_as_bucket_view": "True"}))
@@ -75,11 +78,37 @@ fn of_ranks(ranks: &Ranks) -> Map<String, Value> {
             "communicators": [count],
         },
         "strategies": [{"name": name, "options": options}],
+        "sharding": {"groups": groups(ranks, model), "partitioned_state": false},
     });
     match notes {
         Value::Object(notes) => notes,
         _ => Map::new(),
     }
+}
+
+/// The parameters that ranks share, group by group.
+fn groups(ranks: &Ranks, model: &Model) -> Vec<Value> {
+    let sharded = model.sharded();
+    if sharded.is_empty() {
+        return vec![json!({"kind": "replicated", "ranks": 1, "replicas": ranks.count})];
+    }
+    let groups = sharded.into_iter().map(|parameters| {
+        let extents = parameters.iter().map(|parameter| {
+            let dims = parameter.whole.dims();
+            let rest: i64 = dims.iter().skip(1).product();
+            [dims.first().copied().unwrap_or(1), rest]
+        });
+        let kept = parameters.iter().flat_map(|p| [p.shard.dtype(), p.whole.dtype()]);
+        let sizes: BTreeSet<u64> = kept.map(DType::size).collect();
+        json!({
+            "kind": "fully_shard",
+            "ranks": ranks.count,
+            "replicas": 1,
+            "parameters": extents.collect::<Vec<_>>(),
+            "element_sizes": sizes,
+        })
+    });
+    groups.collect()
 }
 
 fn tensors(job: &Job<'_>) -> Vec<Value> {

@@ -11,7 +11,10 @@ pub(super) const DOUBT: Doubt = Doubt { name: "distributed", assess };
 /// and 2.6 % too high (FSDP2); other jobs were not measured.
 fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
     let profile = subject.profile();
-    let Some(kind) = profile.distributed().filter(|_| profile.gpu.is_none()) else { return };
+    // What is made from a graph has the streams and buffers of NCCL.
+    let is_from_graph = profile.recording().is_some_and(|recording| recording.graph.is_some());
+    let was_computed = profile.gpu.is_none() && !is_from_graph;
+    let Some(kind) = profile.distributed().filter(|_| was_computed) else { return };
     assessment.notes.report("distributed-on-cpu", Severity::Warning, None, || {
         format!(
             "the job uses {}, and was recorded on the CPU, where memory of collectives is not that of NCCL: peak reserved \
