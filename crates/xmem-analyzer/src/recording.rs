@@ -177,6 +177,8 @@ pub struct GraphSource {
     pub autograd_functions: Vec<String>,
     /// What was assumed where the file of the graph does not say what PyTorch does, a sentence each.
     pub assumptions: Vec<String>,
+    /// Operators whose results have sizes that follow from values, with the most that these can be, which is taken.
+    pub bounded_sizes: Vec<String>,
 }
 
 /// The reason why a recording ended.

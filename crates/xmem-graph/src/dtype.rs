@@ -31,6 +31,11 @@ pub enum DType {
 }
 
 impl DType {
+    /// Returns whether an index of this type chooses the places where it is true.
+    pub(crate) const fn is_of_masks(self) -> bool {
+        matches!(self, Self::Bool | Self::U8)
+    }
+
     /// Bytes of an element.
     #[must_use]
     pub const fn size(self) -> u64 {

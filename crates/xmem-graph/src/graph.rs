@@ -33,6 +33,8 @@ pub struct Body {
     pub nodes: Vec<Operation>,
     /// Values that are returned.
     pub outputs: Vec<Argument>,
+    /// The most that sizes can be which follow from values, by symbol, where the model says it.
+    pub most: BTreeMap<String, i64>,
 }
 
 /// A value of a [`Body`].

@@ -1,6 +1,7 @@
 //! A graph, run: each operator is called with the tensors that it had in PyTorch, and a value dies after its
 //! last use, as Python's names for it do.
 
+mod bounds;
 mod call;
 mod dispatch;
 mod operators;
@@ -11,13 +12,16 @@ use crate::eager::journal::Begun;
 use crate::eager::tensor::{Again, Tensor};
 use crate::eager::{Eager, Former};
 use crate::error::GraphError;
+use crate::expression::Expression;
 use crate::graph::{
     Argument, Body, Context, ContextKind, Graph, IntArgument, ModuleFrame, Operation, ResultValue,
     ValueId,
 };
 use call::Call;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A value while a graph runs.
@@ -39,18 +43,25 @@ pub(crate) struct Findings {
     pub(crate) unknown: BTreeSet<String>,
     /// Operators whose result has other sizes than the graph says, which are taken.
     pub(crate) different: BTreeSet<String>,
+    /// Operators whose results have sizes that follow from values, with the most that these can be, which is taken.
+    pub(crate) bounded: BTreeSet<String>,
 }
 
 /// What a run of a graph depends on.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     /// Values of the symbols.
-    pub(crate) symbols: Arc<BTreeMap<String, i64>>,
+    pub(crate) symbols: Rc<RefCell<BTreeMap<String, i64>>>,
     /// Modules whose saved tensors are computed again in backward, by path; `*` stands for one name.
     pub(crate) checkpoints: Vec<String>,
 }
 
 impl Settings {
+    /// The value of a size, if its symbols are known.
+    pub(crate) fn value(&self, size: &Expression) -> Option<i64> {
+        size.value(&self.symbols.borrow())
+    }
+
     /// The path of the outermost checkpointed module around a call.
     fn checkpoint_of<'n>(&self, node: &'n Operation) -> Option<&'n str> {
         let paths = node.modules.iter().map(|frame| frame.path.as_str());
@@ -428,8 +439,7 @@ impl<'a> Interpreter<'a> {
             && let Some(info) = body.values.get(id.0 as usize)
             && let Some(number) = &info.number
         {
-            let value =
-                number.value(&self.settings.symbols).ok_or_else(|| unknown_size(&info.name))?;
+            let value = self.settings.value(number).ok_or_else(|| unknown_size(&info.name))?;
             values[id.0 as usize] = Some(Value::Number(Number::Int(value)));
             return Ok(());
         }
@@ -441,6 +451,7 @@ impl<'a> Interpreter<'a> {
         for (name, argument) in &node.arguments {
             arguments.push((name.as_str(), self.argument(body, argument, values)?));
         }
+        self.bound_sizes(body, node, &arguments);
         let expected = self.expected(body, node);
         let results = Call::new(self.eager, &node.target, arguments, expected).run(self.findings);
         Self::bind(node, results, values);
@@ -451,8 +462,7 @@ impl<'a> Interpreter<'a> {
     fn expected(&self, body: &Body, node: &Operation) -> Vec<Option<(Vec<i64>, DType)>> {
         let of = |id: &Option<ValueId>| {
             let info = body.values.get(id.as_ref()?.0 as usize)?.tensor.as_ref()?;
-            let dims: Option<Vec<i64>> =
-                info.dims.iter().map(|d| d.value(&self.settings.symbols)).collect();
+            let dims: Option<Vec<i64>> = info.dims.iter().map(|d| self.settings.value(d)).collect();
             Some((dims?, info.dtype))
         };
         let mut expected = Vec::new();
@@ -531,7 +541,7 @@ impl<'a> Interpreter<'a> {
                 return Ok(value.clone());
             }
             let info = body.values.get(id.0 as usize);
-            let number = info.and_then(|i| i.number.as_ref()?.value(&self.settings.symbols));
+            let number = info.and_then(|i| self.settings.value(i.number.as_ref()?));
             match number {
                 Some(number) => Ok(Value::Number(Number::Int(number))),
                 None => Err(GraphError::Format(format!(

@@ -14,8 +14,10 @@ use crate::interpreter::{Course, Deaths, Findings, Interpreter, Settings, Value}
 use crate::optimizer::{Optimizer, Running};
 use crate::ranks::Ranks;
 use model::{Inputs, Model};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// What is done with a graph.
@@ -168,6 +170,8 @@ pub struct ActedRun {
     pub unknown_operators: Vec<String>,
     /// Operators whose results have other sizes than the graph says.
     pub different_sizes: Vec<String>,
+    /// Operators whose results have sizes that follow from values, with the most that these can be, which is taken.
+    pub bounded_sizes: Vec<String>,
 }
 
 /// Runs a graph without values.
@@ -176,7 +180,7 @@ pub struct ActedRun {
 /// If a size is not known, a tensor too large for any machine, or there is no loss to train with.
 pub fn act(graph: &Graph, workload: &Workload) -> Result<ActedRun, GraphError> {
     let settings = Settings {
-        symbols: Arc::new(symbols(graph, workload)?),
+        symbols: Rc::new(RefCell::new(symbols(graph, workload)?)),
         checkpoints: workload.checkpoints.clone(),
     };
     let eager = Eager::new();
@@ -192,6 +196,7 @@ pub fn act(graph: &Graph, workload: &Workload) -> Result<ActedRun, GraphError> {
         trace: eager.into_json(&notes),
         unknown_operators: findings.unknown.into_iter().collect(),
         different_sizes: findings.different.into_iter().collect(),
+        bounded_sizes: findings.bounded.into_iter().collect(),
     })
 }
 

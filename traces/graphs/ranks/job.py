@@ -3,109 +3,110 @@
     xmem export -o gpt.pt2 -- python job.py
     xmem profile --virtual-gpu a100-40g --ranks 8 -o trace.json.zst -- python job.py --mode fsdp
 
-`recorded.tsv` has the arguments and the peaks of each recording.
+`recorded.toml` has the arguments and the peaks of each recording.
 """
 
-import argparse
+import torch, torch.nn as nn, torch.nn.functional as F, argparse, os
 
-import torch
-import torch.nn.functional as F
-from torch import nn
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-
-parser = argparse.ArgumentParser()
-parser.add_argument("--mode", choices=["none", "ddp", "fsdp"], default="none")
-parser.add_argument("--net", choices=["gpt", "resnet50"], default="gpt")
-parser.add_argument("--batch", type=int, default=8)
-parser.add_argument("--steps", type=int, default=4)
-parser.add_argument("--accumulate", type=int, default=1)
-parser.add_argument("--clip", action="store_true")
-parser.add_argument("--autocast", action="store_true")
-parser.add_argument("--bucket-view", action="store_true")
-parser.add_argument("--mixed-precision", action="store_true")
-parser.add_argument("--no-reshard", action="store_true")
-args = parser.parse_args()
+p = argparse.ArgumentParser()
+p.add_argument("--mode", default="none")
+p.add_argument("--layers", type=int, default=6)
+p.add_argument("--opt", default="adamw")
+p.add_argument("--net", default="gpt")
+p.add_argument("--batch", type=int, default=8)
+p.add_argument("--steps", type=int, default=4)
+p.add_argument("--mp", default="")
+p.add_argument("--keep", action="store_true")
+p.add_argument("--accum", type=int, default=1)
+p.add_argument("--clip", action="store_true")
+p.add_argument("--autocast", action="store_true")
+p.add_argument("--view", action="store_true")
+a = p.parse_args()
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(s, d, h):
         super().__init__()
-        self.ln1 = nn.LayerNorm(width)
-        self.qkv = nn.Linear(width, 3 * width)
-        self.proj = nn.Linear(width, width)
-        self.ln2 = nn.LayerNorm(width)
-        self.up = nn.Linear(width, 4 * width)
-        self.down = nn.Linear(4 * width, width)
-        self.heads = heads
+        s.ln1 = nn.LayerNorm(d)
+        s.qkv = nn.Linear(d, 3 * d)
+        s.proj = nn.Linear(d, d)
+        s.ln2 = nn.LayerNorm(d)
+        s.up = nn.Linear(d, 4 * d)
+        s.down = nn.Linear(4 * d, d)
+        s.h = h
 
-    def forward(self, x):
-        batch, length, width = x.shape
-        parts = self.qkv(self.ln1(x)).split(width, 2)
-        q, k, v = (y.view(batch, length, self.heads, width // self.heads).transpose(1, 2) for y in parts)
+    def forward(s, x):
+        b, t, d = x.shape
+        q, k, v = s.qkv(s.ln1(x)).split(d, 2)
+        q, k, v = (y.view(b, t, s.h, d // s.h).transpose(1, 2) for y in (q, k, v))
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.proj(y.transpose(1, 2).reshape(batch, length, width))
-        return x + self.down(F.gelu(self.up(self.ln2(x))))
+        x = x + s.proj(y.transpose(1, 2).reshape(b, t, d))
+        return x + s.down(F.gelu(s.up(s.ln2(x))))
 
 
 class GPT(nn.Module):
-    def __init__(self, layers=6, width=512, heads=8, words=8192, length=256):
+    def __init__(s, n=6, d=512, h=8, v=8192, T=256):
         super().__init__()
-        self.tok = nn.Embedding(words, width)
-        self.pos = nn.Embedding(length, width)
-        self.layers = nn.ModuleList(Block(width, heads) for _ in range(layers))
-        self.ln = nn.LayerNorm(width)
-        self.head = nn.Linear(width, words, bias=False)
+        s.tok = nn.Embedding(v, d)
+        s.pos = nn.Embedding(T, d)
+        s.layers = nn.ModuleList(Block(d, h) for _ in range(n))
+        s.ln = nn.LayerNorm(d)
+        s.head = nn.Linear(d, v, bias=False)
 
-    def forward(self, ids):
-        x = self.tok(ids) + self.pos(torch.arange(ids.shape[1], device=ids.device))
-        for layer in self.layers:
-            x = layer(x)
-        return self.head(self.ln(x))
-
-
-def batch():
-    if args.net == "gpt":
-        shape = (args.batch, 256)
-        return torch.randint(0, 8192, shape).cuda(), torch.randint(0, 8192, shape).cuda()
-    return torch.randn(args.batch, 3, 224, 224).cuda(), torch.randint(0, 1000, (args.batch,)).cuda()
+    def forward(s, i):
+        x = s.tok(i) + s.pos(torch.arange(i.shape[1], device=i.device))
+        for l in s.layers:
+            x = l(x)
+        return s.head(s.ln(x))
 
 
-if args.mode != "none":
+dist = a.mode != "none"
+if dist:
     torch.distributed.init_process_group("nccl")
-    torch.cuda.set_device(0)
-if args.net == "gpt":
-    model = GPT()
-    blocks = model.layers
+    torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", 0)))
+dev = "cuda"
+if a.net == "gpt":
+    m = GPT(a.layers)
+    blocks = m.layers
 else:
     import torchvision
 
-    model = torchvision.models.resnet50()
-    blocks = [block for stage in (model.layer1, model.layer2, model.layer3, model.layer4) for block in stage]
-model.cuda()
-if args.mode == "ddp":
-    model = nn.parallel.DistributedDataParallel(model, device_ids=[0], gradient_as_bucket_view=args.bucket_view)
-if args.mode == "fsdp":
-    options = {}
-    if args.mixed_precision:
-        options["mp_policy"] = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    if args.no_reshard:
-        options["reshard_after_forward"] = False
-    for block in blocks:
-        fully_shard(block, **options)
-    fully_shard(model, **options)
-if args.net == "gpt":
-    optimizer = torch.optim.AdamW(model.parameters())
-else:
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    m = getattr(torchvision.models, a.net)()
+    blocks = [b for l in (m.layer1, m.layer2, m.layer3, m.layer4) for b in l]
+m = m.to(dev)
+if a.mode == "ddp":
+    m = nn.parallel.DistributedDataParallel(m, device_ids=[0], gradient_as_bucket_view=a.view)
+elif a.mode == "fsdp":
+    from torch.distributed.fsdp import fully_shard, MixedPrecisionPolicy
 
-for _ in range(args.steps):
-    for _ in range(args.accumulate):
-        x, y = batch()
-        with torch.autocast("cuda", torch.bfloat16, enabled=args.autocast):
-            z = model(x)
-            loss = F.cross_entropy(z.view(-1, z.shape[-1]), y.view(-1))
+    kw = {}
+    if a.mp:
+        kw["mp_policy"] = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    if a.keep:
+        kw["reshard_after_forward"] = False
+    for b in blocks:
+        fully_shard(b, **kw)
+    fully_shard(m, **kw)
+o = {"adamw": lambda p: torch.optim.AdamW(p), "sgd": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)}[a.opt](
+    m.parameters()
+)
+for i in range(a.steps):
+    for k in range(a.accum):
+        if a.net == "gpt":
+            x = torch.randint(0, 8192, (a.batch, 256)).to(dev)
+            y = torch.randint(0, 8192, (a.batch, 256)).to(dev)
+        else:
+            x = torch.randn(a.batch, 3, 224, 224).to(dev)
+            y = torch.randint(0, 1000, (a.batch,)).to(dev)
+        if a.autocast:
+            with torch.autocast("cuda", dtype=torch.bfloat16):
+                z = m(x)
+                loss = F.cross_entropy(z.view(-1, z.shape[-1]) if a.net == "gpt" else z, y.view(-1))
+        else:
+            z = m(x)
+            loss = F.cross_entropy(z.view(-1, z.shape[-1]) if a.net == "gpt" else z, y.view(-1))
         loss.backward()
-    if args.clip:
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimizer.step()
-    optimizer.zero_grad()
+    if a.clip:
+        torch.nn.utils.clip_grad_norm_(m.parameters(), 1.0)
+    o.step()
+    o.zero_grad()

@@ -268,6 +268,7 @@ struct GraphDto {
     different_sizes: Vec<String>,
     autograd_functions: Vec<String>,
     assumptions: Vec<String>,
+    bounded_sizes: Vec<String>,
 }
 
 fn graph(dto: GraphDto) -> GraphSource {
@@ -276,6 +277,7 @@ fn graph(dto: GraphDto) -> GraphSource {
         different_sizes: dto.different_sizes,
         autograd_functions: dto.autograd_functions,
         assumptions: dto.assumptions,
+        bounded_sizes: dto.bounded_sizes,
     }
 }
 

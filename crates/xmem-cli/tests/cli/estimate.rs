@@ -91,6 +91,22 @@ fn graphs_of_recorded_jobs_need_what_was_recorded() {
     assert!(quantile(&reserved, 50) <= 2.0);
 }
 
+#[test]
+fn sizes_that_follow_from_values_are_the_largest_and_refuse_nothing() {
+    let ask = |more: &[&str]| {
+        xmem(&[&[graph("masked").as_str(), "-d", "t4-16g", "-f", "json"], more].concat())
+    };
+    let fits = ask(&[]);
+    let answer = fits.json();
+    assert_eq!((fits.code, &answer["range"]["confidence"]), (0, &Value::from("likely")));
+    let notes = answer["diagnostics"].to_string();
+    assert!(notes.contains("index.Tensor: at most 4096"), "{notes}");
+    // With fewer chosen rows the job might fit.
+    let larger = ask(&["--capacity", "40MiB"]);
+    assert_eq!(larger.code, 4);
+    assert_eq!(larger.json()["withheld"][0], "assumed-sizes");
+}
+
 /// What the fuzz target of graphs checks, of a graph of each format, whole and cut off.
 #[test]
 fn graphs_end_with_an_answer_or_an_error() {

@@ -16,8 +16,16 @@ impl Eager {
         dims: Option<Vec<i64>>,
     ) -> Tensor {
         let dims = dims.unwrap_or_else(|| indexed(x, indices));
-        let result =
-            self.primitive("aten::index", args![x, Absent], || self.empty(&dims, x.dtype()));
+        let result = self.primitive("aten::index", args![x, Absent], || {
+            // A mask is turned into the places where it is true.
+            let places = indices.iter().zip(&dims);
+            let masks = places.filter_map(|(index, dim)| Some((index.as_ref()?, *dim)));
+            let masks = masks.filter(|(index, _)| index.dtype().is_of_masks());
+            let chosen: Vec<Tensor> = masks.map(|(mask, n)| self.nonzero(mask, n)).collect();
+            let result = self.empty(&dims, x.dtype());
+            drop(chosen);
+            result
+        });
         let from = x.dims().to_vec();
         let save = |_: &[bool]| indices.to_vec();
         self.record(
@@ -36,6 +44,37 @@ impl Eager {
                         args![zeros, Absent, g, true, true],
                         || (),
                     );
+                    zeros
+                })]
+            },
+        );
+        result
+    }
+
+    /// `aten::nonzero` of a tensor, of which so many elements are not zero.
+    pub(crate) fn nonzero(&self, x: &Tensor, count: i64) -> Tensor {
+        let rank = i64::try_from(x.rank()).unwrap_or(i64::MAX);
+        self.call("aten::nonzero", args![x], || self.empty(&[count, rank], DType::I64))
+    }
+
+    /// `aten::masked_select` of so many elements (FunctionsManual.cpp, `masked_select_backward`).
+    pub(crate) fn masked_select(&self, x: &Tensor, mask: &Tensor, count: i64) -> Tensor {
+        let result = self.primitive("aten::masked_select", args![x, mask], || {
+            let chosen = self.nonzero(mask, count);
+            let result = self.empty(&[count], x.dtype());
+            drop(chosen);
+            result
+        });
+        let from = x.dims().to_vec();
+        let save = |_: &[bool]| vec![Some(mask.clone())];
+        self.record(
+            "MaskedSelectBackward0",
+            &recorded(&[x], &[&result]),
+            save,
+            move |eager, saved, gradients| {
+                vec![gradients[0].as_ref().map(|g| {
+                    let zeros = eager.zeros_called(&from, g.dtype());
+                    eager.call("aten::masked_scatter_", args![zeros, saved.tensor(0), g], || ());
                     zeros
                 })]
             },

@@ -517,6 +517,8 @@ fn indexing(call: &Call<'_>, name: &str) -> Option<Vec<Value>> {
     let x = &call.maybe("self").or_else(|| call.maybe("input"))?;
     match name {
         "index" => one(e.index(x, &call.tensors("indices"), call.expected_dims())),
+        "nonzero" | "argwhere" => one(e.nonzero(x, chosen(call, x))),
+        "masked_select" => one(e.masked_select(x, &call.maybe("mask")?, chosen(call, x))),
         "index_select" => one(e.index_select(x, call.int("dim", 0), &call.maybe("index")?)),
         "gather" => one(e.gather(x, call.int("dim", 0), &call.maybe("index")?)),
         "take_along_dim" => one(e.gather(x, call.int("dim", 0), &call.maybe("indices")?)),
@@ -554,6 +556,10 @@ fn indexing(call: &Call<'_>, name: &str) -> Option<Vec<Value>> {
 /// What allocates nothing, and what gives a number.
 fn rest(call: &Call<'_>, name: &str) -> Option<Vec<Value>> {
     let e = call.eager;
+    // Arithmetic and comparisons of sizes, in Python.
+    if call.target.starts_with("_operator.") || call.target.starts_with("math.") {
+        return Some(vec![Value::None]);
+    }
     match name {
         "_assert_tensor_metadata"
         | "_assert_async"
@@ -575,4 +581,10 @@ fn rest(call: &Call<'_>, name: &str) -> Option<Vec<Value>> {
         }
         _ => None,
     }
+}
+
+/// The number of elements that are chosen: that of the graph, or all.
+fn chosen(call: &Call<'_>, x: &Tensor) -> i64 {
+    let dims = call.expected_dims();
+    dims.and_then(|dims| dims.first().copied()).unwrap_or_else(|| x.elements())
 }

@@ -105,7 +105,8 @@ pub(super) fn lowered(model: &Model, workload: &Workload) -> Result<Graph, Graph
         outputs.push(Argument::Value(lowering.value(Some(name))?));
     }
     let inputs = lowering.inputs.iter().map(|input| input.value).collect();
-    let body = Body { values: lowering.values, inputs, nodes: lowering.operations, outputs };
+    let most = BTreeMap::new();
+    let body = Body { values: lowering.values, inputs, nodes: lowering.operations, outputs, most };
     Ok(Graph {
         inputs: lowering.inputs,
         body: Arc::new(body),

@@ -51,7 +51,8 @@ pub(super) fn graph(text: &str, weights: &BTreeMap<String, String>) -> Result<Gr
     let program = object(&program, "the program")?;
     let module = object(member(program, "graph_module")?, "`graph_module`")?;
     let mut reader = Reader::default();
-    let body = reader.body(object(member(module, "graph")?, "`graph`")?, 0)?;
+    let mut body = reader.body(object(member(module, "graph")?, "`graph`")?, 0)?;
+    body.most = most(program.get("range_constraints"));
     let signature = object(member(module, "signature")?, "`signature`")?;
     // Values of graphs within the graph come behind its own, and may have the same names.
     let ids: BTreeMap<&str, ValueId> =
@@ -73,6 +74,16 @@ pub(super) fn graph(text: &str, weights: &BTreeMap<String, String>) -> Result<Gr
         torch,
         assumptions: Vec::new(),
     })
+}
+
+/// The most that sizes can be which follow from values, where a check in the model's code says it.
+fn most(constraints: Option<&Value>) -> BTreeMap<String, i64> {
+    let constraints = constraints.and_then(Value::as_object).into_iter().flatten();
+    let stated = constraints.filter_map(|(symbol, range)| {
+        let most = range.get("max_val")?.as_i64().filter(|most| (0..=LARGEST).contains(most))?;
+        symbol.starts_with('u').then(|| (symbol.clone(), most))
+    });
+    stated.collect()
 }
 
 /// Finds parameters that no operator uses because another name of the same data stands for them
@@ -195,7 +206,7 @@ impl Reader {
         for value in array(member(graph, "outputs")?, "`outputs`")? {
             outputs.push(self.argument(value, &mut names, depth)?);
         }
-        let body = Body { values: names.values, inputs, nodes, outputs };
+        let body = Body { values: names.values, inputs, nodes, outputs, most: BTreeMap::new() };
         Ok(flatten(body, &mut self.contexts))
     }
 

@@ -39,8 +39,7 @@ impl Inputs<'_> {
             reason: "the graph does not say it".to_owned(),
         };
         let tensor = info.tensor.as_ref().ok_or_else(unknown)?;
-        let dims: Option<Vec<i64>> =
-            tensor.dims.iter().map(|d| d.value(&self.settings.symbols)).collect();
+        let dims: Option<Vec<i64>> = tensor.dims.iter().map(|d| self.settings.value(d)).collect();
         let dtype = match self.workload.dtype {
             Some(dtype) if tensor.dtype.is_floating_point() => dtype,
             _ => tensor.dtype,

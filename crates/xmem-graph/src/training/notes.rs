@@ -24,6 +24,7 @@ pub(super) fn of(job: &Job<'_>, findings: &Findings) -> String {
         "graph": {
             "unknown_operators": findings.unknown,
             "different_sizes": findings.different,
+            "bounded_sizes": findings.bounded,
             "autograd_functions": workload.training.as_ref().map_or(&[][..], |_| &workload.autograd_functions),
             "assumptions": job.graph.assumptions,
         },

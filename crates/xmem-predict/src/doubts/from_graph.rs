@@ -2,7 +2,7 @@
 
 use super::{Assessment, Doubt, Subject};
 use crate::range::Confidence;
-use xmem_types::Severity;
+use xmem_types::{Severity, WithheldReason};
 
 pub(super) const DOUBT: Doubt = Doubt { name: "from_graph", assess };
 
@@ -42,6 +42,19 @@ fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
                 list(functions)
             )
         });
+    }
+    let bounded = &graph.bounded_sizes;
+    if !bounded.is_empty() {
+        assessment.notes.report("bounded-sizes", Severity::Warning, None, || {
+            format!(
+                "sizes follow from values, and are taken for the largest possible ({}): the job needs no more than this",
+                list(bounded)
+            )
+        });
+        // It may fit with the sizes that it really has.
+        if !assessment.memory.fits {
+            assessment.withheld.push(WithheldReason::AssumedSizes);
+        }
     }
     let different = &graph.different_sizes;
     if !different.is_empty() {

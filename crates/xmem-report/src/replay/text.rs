@@ -270,10 +270,20 @@ fn about(answer: &Answer) -> String {
         (0, n) if n == all => format!(", {}", counted(all, "iteration")),
         _ => format!(", iterations {from}..{to} of {all}"),
     };
-    match answer.trace.optimizers.as_slice() {
-        [] => chosen,
-        names => format!("{chosen}, {}", names.join(" and ")),
-    }
+    let optimizers = match answer.trace.optimizers.as_slice() {
+        [] => String::new(),
+        names => format!(", {}", names.join(" and ")),
+    };
+    format!("{chosen}{optimizers}{}", place(answer))
+}
+
+/// The place of the process among those of its job, and how these share the model.
+fn place(answer: &Answer) -> String {
+    let Some(rank) = &answer.rank else { return String::new() };
+    let strategies = answer.trace.recording.iter().flat_map(|recording| &recording.strategies);
+    let names: Vec<&str> = strategies.map(|strategy| strategy.name.as_str()).collect();
+    let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+    format!(", rank {} of {}{names}", rank.rank, rank.world_size)
 }
 
 fn numbers(answer: &Answer, style: &Style) -> String {
