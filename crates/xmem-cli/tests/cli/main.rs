@@ -16,6 +16,7 @@ mod doubts;
 mod errors;
 mod estimate;
 mod eval;
+mod eval_graphs;
 #[cfg(unix)]
 mod export;
 mod fit;
