@@ -155,6 +155,7 @@ fn what_is_wrong_with_graphs_is_named() {
         ("demand:exit", "never", "the policies of the estimator `all-on-exit` are none"),
         ("/{job}.pt2", "/{model}.pt2", "has {model}, which is not one of their factors"),
         ("/{job}.pt2", "/{job}.none", "cannot read `"),
+        ("/{job}.pt2", "/job.py", "its graph cannot be estimated: "),
         ("'graph'", "'graphs'", "is not a matrix of jobs"),
     ] {
         let ran = with(from, to);

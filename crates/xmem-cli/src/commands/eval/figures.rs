@@ -48,15 +48,16 @@ pub(super) fn of_graph(
 ) -> Result<Estimated, String> {
     let name = input::name(file);
     let bytes = fs::read(file).map_err(|error| format!("cannot read `{name}`: {error}"))?;
-    let source = Source::read(bytes).map_err(|error| format!("`{name}`: {error}"))?;
+    let of_graph =
+        |error: &dyn std::error::Error| format!("its graph cannot be estimated: {error}");
+    let source = Source::read(bytes).map_err(|error| of_graph(&error))?;
     let settings =
         JobSettings { batch: sizes.batch, length: sizes.length, ..JobSettings::default() };
-    let of_graph = |error: xmem_estimate::GraphJobError| format!("`{name}`: {error}");
-    let workload = settings.workload(&source).map_err(of_graph)?;
+    let workload = settings.workload(&source).map_err(|error| of_graph(&error))?;
     let acted = GraphJob { source: &source, workload: &workload, name: &name };
-    let acted = acted.act().map_err(of_graph)?;
+    let acted = acted.act().map_err(|error| of_graph(&error))?;
     let read = Job::from_named_bytes(acted.trace.as_bytes(), &name, &ReadOptions::default())
-        .map_err(|error| error.to_string())?;
+        .map_err(|error| of_graph(&error))?;
     let builder = builder(&job.device).convolutions(convolutions);
     of_job(&read, builder, job, estimator, classes)
 }

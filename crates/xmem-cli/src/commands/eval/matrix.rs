@@ -494,6 +494,22 @@ mod tests {
     }
 
     #[test]
+    fn jobs_may_be_drawn_from_all_combinations() {
+        let drawn = |seed: u64| {
+            let text = format!(
+                "{JOBS}command = ['python', '{{height}}']\nsample = {{ jobs = 4, seed = {seed} }}\n\
+                 defaults = {{ device = 't4-16g' }}\nfactors = {{ height = {{ from = 1, to = 1000 }} }}\n"
+            );
+            let matrix = matrix(&text).expect("a matrix");
+            let drawn = matrix.jobs[0].combinations();
+            (0..drawn.len()).map(|number| drawn.get(number)).collect::<Vec<_>>()
+        };
+        assert_eq!(drawn(1).len(), 4);
+        assert_eq!(drawn(1), drawn(1));
+        assert_ne!(drawn(1), drawn(2));
+    }
+
+    #[test]
     fn what_is_wrong_with_a_matrix_is_named() {
         for (text, expected) in [
             (String::new(), "has no [[jobs]]"),
