@@ -2,7 +2,7 @@
 
 use super::rounds::Missing;
 use super::store::{Key, Round};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -15,7 +15,7 @@ const FIRST_STEP: NonZeroU32 = NonZeroU32::MIN;
 
 /// Exports that are made, or under way.
 #[derive(Debug, Default)]
-pub(super) struct Exports(Mutex<HashMap<Key, Arc<Mutex<()>>>>);
+pub(super) struct Exports(Mutex<BTreeMap<Key, Arc<Mutex<()>>>>);
 
 impl Exports {
     /// Finds or makes an export. Others that want the same wait for it.

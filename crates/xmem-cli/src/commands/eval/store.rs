@@ -19,7 +19,7 @@ const VERSION: &str = "xmem.eval-round/1";
 pub(super) struct Store(pub(super) PathBuf);
 
 /// The name of a round: a hash of what decides about it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(String);
 
 /// What was recorded of a command.
