@@ -14,7 +14,7 @@ mod summary;
 
 pub use anova::{FactorEffect, effects};
 pub use configuration::{Configuration, Grid, sample, shuffled};
-pub use outcome::{EstimatedRun, Outcome, SecondRound, TrueRun, relative_error};
+pub use outcome::{EstimatedRun, MemoryByClass, Outcome, SecondRound, TrueRun, relative_error};
 pub use statistics::Spread;
 pub use summary::{Conserved, OutOfMemoryCounts, Share, Summary};
 

@@ -20,7 +20,9 @@ pub use crate::block_size::PlannedMemory;
 pub use allocators::{AllocatorRun, Placement, SegmentSpan};
 pub use answer::{PlanAnswer, PlanSettings, PlannerOutcome};
 pub use blocks::{BlockFacts, OutsideBlocks, PlanBlocks, PlanScope, PlanSource};
-pub use breakdown::{Breakdown, BreakdownShare, DnnMemCategory, JobPeaks, ShapeInference};
+pub use breakdown::{
+    Breakdown, BreakdownShare, DnnMemCategory, JobPeaks, MemoryClasses, ShapeInference,
+};
 pub use dnnmem::{DnnMemEstimate, DnnMemPolicies, DnnMemPolicy, ParseDnnMemPolicyError};
 pub use following::{FollowInput, FollowedAnswer, FollowedRequests};
 pub use fragmentation::{FragmentationSeries, PeakRequest};

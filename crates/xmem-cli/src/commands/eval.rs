@@ -3,6 +3,9 @@
 mod args;
 mod cluster;
 mod error;
+mod exports;
+mod figures;
+mod graph_source;
 mod jobs;
 mod matrix;
 mod output;

@@ -17,6 +17,7 @@ mod errors;
 mod estimate;
 mod estimate_ranks;
 mod eval;
+mod eval_graphs;
 #[cfg(unix)]
 mod export;
 mod fit;

@@ -12,6 +12,27 @@ pub struct TrueRun {
     pub out_of_memory: bool,
     /// The memory of the device.
     pub capacity: Bytes,
+    /// The peak by class, where it is known.
+    pub classes: Option<MemoryByClass>,
+}
+
+/// A peak of reserved memory by the classes of DNNMem's breakdown (Gao et al., ESEC/FSE 2020), without the CUDA context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryByClass {
+    /// Bytes that the program requested and has not freed.
+    pub live: Bytes,
+    /// Bytes by which blocks are larger: the paper's internal fragmentation.
+    pub rounding: Bytes,
+    /// Reserved memory that holds no block.
+    pub reservation: Bytes,
+}
+
+impl MemoryByClass {
+    /// The classes by name, with the bytes of each.
+    #[must_use]
+    pub const fn named(&self) -> [(&'static str, Bytes); 3] {
+        [("live", self.live), ("rounding", self.rounding), ("reservation", self.reservation)]
+    }
 }
 
 /// An estimate of a run.
@@ -30,6 +51,8 @@ pub struct EstimatedRun {
     pub second: Option<SecondRound>,
     /// The time of the estimate, with everything that it needs.
     pub runtime: Option<Duration>,
+    /// The estimate by class, where the estimator says so.
+    pub classes: Option<MemoryByClass>,
 }
 
 /// The run of a job with only as much memory as was estimated.
@@ -113,12 +136,20 @@ mod tests {
     const CAPACITY: Bytes = Bytes::gib(12);
 
     fn truth(peak: Bytes, out_of_memory: bool) -> TrueRun {
-        TrueRun { peak, out_of_memory, capacity: CAPACITY }
+        TrueRun { peak, out_of_memory, capacity: CAPACITY, classes: None }
     }
 
     fn estimate(memory: Bytes, out_of_memory: bool, second: Option<bool>) -> EstimatedRun {
         let second = second.map(|out_of_memory| SecondRound { out_of_memory, error: None });
-        EstimatedRun { memory, reserve: memory, range: None, out_of_memory, second, runtime: None }
+        EstimatedRun {
+            memory,
+            reserve: memory,
+            range: None,
+            out_of_memory,
+            second,
+            runtime: None,
+            classes: None,
+        }
     }
 
     #[test]

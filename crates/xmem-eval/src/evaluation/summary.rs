@@ -162,7 +162,12 @@ mod tests {
 
     #[test]
     fn figures_of_four_runs() {
-        let run = |peak, out_of_memory| TrueRun { peak, out_of_memory, capacity: Bytes::gib(12) };
+        let run = |peak, out_of_memory| TrueRun {
+            peak,
+            out_of_memory,
+            capacity: Bytes::gib(12),
+            classes: None,
+        };
         let estimate = |memory, out_of_memory, second: Option<bool>| EstimatedRun {
             memory,
             reserve: memory,
@@ -170,6 +175,7 @@ mod tests {
             out_of_memory,
             second: second.map(|out_of_memory| SecondRound { out_of_memory, error: None }),
             runtime: Some(Duration::from_secs(2)),
+            classes: None,
         };
         let runs = [
             (run(Bytes::gib(4), false), estimate(Bytes::gib(5), false, Some(false))),

@@ -5,8 +5,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use xmem::Bytes;
 use xmem_eval::evaluation::{
-    Configuration, EstimatedRun, EvaluatedRun, Evaluation, EvaluationFailure, FactorEffect, Share,
-    Spread, Summary, TruthSource,
+    Configuration, EstimatedRun, EvaluatedRun, Evaluation, EvaluationFailure, FactorEffect,
+    MemoryByClass, Share, Spread, Summary, TruthSource,
 };
 
 /// Estimators judged by many runs, by the definitions of the xMem paper.
@@ -111,6 +111,9 @@ struct JobDto<'a> {
     out_of_memory: bool,
     /// The memory of the device.
     capacity_bytes: u64,
+    /// The peak by class, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    classes: Option<ClassesDto>,
     /// By estimator.
     estimates: BTreeMap<&'a str, EstimateDto>,
 }
@@ -136,6 +139,31 @@ struct EstimateDto {
     usable: Option<bool>,
     /// The time of the estimate, in seconds.
     runtime_s: Option<f64>,
+    /// The estimate by class, where the estimator says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    classes: Option<ClassesDto>,
+}
+
+/// Reserved memory by the classes of DNNMem's breakdown.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ClassesDto {
+    /// Bytes that the program requested and has not freed.
+    live_bytes: u64,
+    /// Bytes by which blocks are larger.
+    rounding_bytes: u64,
+    /// Reserved memory that holds no block.
+    reservation_bytes: u64,
+}
+
+impl ClassesDto {
+    const fn new(classes: MemoryByClass) -> Self {
+        Self {
+            live_bytes: classes.live.get(),
+            rounding_bytes: classes.rounding.get(),
+            reservation_bytes: classes.reservation.get(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -250,6 +278,7 @@ impl<'a> JobDto<'a> {
             peak_bytes: run.truth.peak.get(),
             out_of_memory: run.truth.out_of_memory,
             capacity_bytes: run.truth.capacity.get(),
+            classes: run.truth.classes.map(ClassesDto::new),
             estimates: estimates
                 .filter_map(|(name, estimate)| {
                     Some((name.as_str(), EstimateDto::new(estimate.as_ref()?, run)))
@@ -272,6 +301,7 @@ impl EstimateDto {
             second_error: estimate.second.and_then(|second| second.error),
             usable: outcome.usable,
             runtime_s: estimate.runtime.map(|runtime| runtime.as_secs_f64()),
+            classes: estimate.classes.map(ClassesDto::new),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The tables of an evaluation, as cells of text.
 
+mod of_jobs;
+
 use xmem_eval::evaluation::{
     Configuration, Evaluation, FactorEffect, Share, Spread, Summary, TruthSource,
 };
@@ -28,7 +30,8 @@ impl EvalTable {
     }
 }
 
-/// The tables of an evaluation: estimators; second rounds and times; median errors by factor; effects of factors.
+/// The tables of an evaluation: estimators; second rounds and times; median errors by factor; effects of factors; of a few
+/// jobs, each one.
 #[must_use]
 pub fn tables(evaluation: &Evaluation) -> Vec<EvalTable> {
     const ESTIMATORS: [&str; 10] = [
@@ -67,6 +70,7 @@ pub fn tables(evaluation: &Evaluation) -> Vec<EvalTable> {
     .into_iter()
     .chain(by_factor)
     .chain([EvalTable::new(effects_heading, &EFFECTS, effects(evaluation))])
+    .chain(of_jobs::tables(evaluation))
     .flatten()
     .collect()
 }

@@ -76,9 +76,7 @@ impl PlanSettings {
         let expandable = AllocatorRun::of_expandable_segments(&blocks);
         let fragmentation =
             best(&planners).map(|best| FragmentationSeries::of_plan(&blocks, &best.plan));
-        let dnnmem = blocks.breakdown.as_ref().map(|breakdown| {
-            self.dnnmem.estimate(&breakdown.tensors, &blocks.allocator(), breakdown.context)
-        });
+        let dnnmem = blocks.dnnmem(&self.dnnmem);
         PlanAnswer {
             blocks,
             interrupted,

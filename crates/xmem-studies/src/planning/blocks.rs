@@ -2,6 +2,7 @@
 
 use super::PlanningError;
 use super::breakdown::{Breakdown, JobPeaks};
+use super::dnnmem::{DnnMemEstimate, DnnMemPolicies};
 use super::iteration::{self, Life};
 use crate::block_size::PlannedMemory;
 use std::ops::Range;
@@ -200,6 +201,13 @@ impl PlanBlocks {
     #[must_use]
     pub fn allocator(&self) -> AllocatorChoice {
         self.setup.as_ref().map(|setup| setup.choice.clone()).unwrap_or_default()
+    }
+
+    /// The estimate of DNNMem; none of blocks that are not from a recorded job.
+    #[must_use]
+    pub fn dnnmem(&self, policies: &DnnMemPolicies) -> Option<DnnMemEstimate> {
+        let breakdown = self.breakdown.as_ref()?;
+        Some(policies.estimate(&breakdown.tensors, &self.allocator(), breakdown.context))
     }
 
     /// The requests of the blocks in the order of time, each with its tick: at the same tick frees come first.

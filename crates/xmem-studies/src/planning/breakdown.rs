@@ -49,6 +49,17 @@ pub struct BreakdownShare {
     pub bytes: Bytes,
 }
 
+/// Reserved memory by the classes of DNNMem's breakdown, at the peak of live blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryClasses {
+    /// Bytes that the program requested.
+    pub live: Bytes,
+    /// Bytes by which blocks are larger (internal fragmentation).
+    pub rounding: Bytes,
+    /// Reserved memory that holds no block.
+    pub reservation: Bytes,
+}
+
 /// The categories of DNNMem, and two kinds of memory that it does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DnnMemCategory {
@@ -175,6 +186,22 @@ impl Breakdown {
             tensors: DnnMemTensor::of_window(lives, window, category),
             context: prediction.device().taken,
         }
+    }
+
+    /// The memory without the context, by class.
+    #[must_use]
+    pub fn classes(&self) -> MemoryClasses {
+        let mut classes =
+            MemoryClasses { live: Bytes::ZERO, rounding: Bytes::ZERO, reservation: Bytes::ZERO };
+        for &BreakdownShare { category, bytes } in &self.shares {
+            match category {
+                DnnMemCategory::Rounding => classes.rounding += bytes,
+                DnnMemCategory::Reservation => classes.reservation += bytes,
+                DnnMemCategory::Context => {}
+                _ => classes.live += bytes,
+            }
+        }
+        classes
     }
 
     /// The sum of all categories.

@@ -4,8 +4,9 @@
 //! Gao et al., "Estimating GPU Memory Consumption of Deep Learning Models", ESEC/FSE 2020, sections 4.2 to 4.5: `ALLOC_ON_START`
 //! or `ALLOC_ON_DEMAND`, `RELEASE_ON_EXIT` or `RELEASE_ON_DEATH`. The published system counts no state of an optimizer.
 
-use super::breakdown::DnnMemCategory;
+use super::breakdown::{DnnMemCategory, MemoryClasses};
 use super::iteration::Life;
+use crate::block_size::rounded;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
@@ -34,6 +35,8 @@ pub struct DnnMemEstimate {
     pub with_job_allocator: Bytes,
     /// With TensorFlow's best fit with coalescing, which grows.
     pub with_bfc: Bytes,
+    /// The first of these by class, without the context.
+    pub classes: MemoryClasses,
 }
 
 /// A tensor of the pass.
@@ -112,10 +115,41 @@ impl DnnMemPolicies {
             outline(Workload::from(&requests), choice, &device, RequestIndex(0)).reserved + context
         };
         let bfc = BfcConfig { allow_growth: true, ..BfcConfig::default() };
+        let with_job_allocator = reserved(job);
         DnnMemEstimate {
-            with_job_allocator: reserved(job),
+            with_job_allocator,
             with_bfc: reserved(&AllocatorChoice::Bfc(bfc)),
+            classes: classes(&requests, with_job_allocator.saturating_sub(context)),
         }
+    }
+}
+
+/// The classes of reserved memory where the most bytes of blocks are live.
+fn classes(requests: &[Request], reserved: Bytes) -> MemoryClasses {
+    let mut sizes = BTreeMap::new();
+    let (mut live, mut load) = (Bytes::ZERO, Bytes::ZERO);
+    let (mut live_at_peak, mut peak) = (Bytes::ZERO, Bytes::ZERO);
+    for request in requests {
+        match request.kind {
+            RequestKind::Alloc { size, .. } => {
+                sizes.insert(request.block, size);
+                live += size;
+                load += rounded(size);
+                if load > peak {
+                    (live_at_peak, peak) = (live, load);
+                }
+            }
+            _ => {
+                let size = sizes.remove(&request.block).unwrap_or_default();
+                live = live.saturating_sub(size);
+                load = load.saturating_sub(rounded(size));
+            }
+        }
+    }
+    MemoryClasses {
+        live: live_at_peak,
+        rounding: peak - live_at_peak,
+        reservation: reserved.saturating_sub(peak),
     }
 }
 
@@ -200,6 +234,9 @@ mod tests {
             let estimate =
                 policies.estimate(&tensors, &AllocatorChoice::default(), Bytes::mib(300));
             assert_eq!(estimate.with_job_allocator, Bytes::mib(peak + 300), "{policies:?}");
+            let MemoryClasses { live, rounding, reservation } = estimate.classes;
+            assert_eq!((live, rounding), (Bytes::mib(peak), Bytes::ZERO), "{policies:?}");
+            assert_eq!(reservation, Bytes::ZERO, "{policies:?}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Arguments of `xmem eval`.
 
+use crate::cudnn::CudnnArgs;
 use crate::values::count;
 use clap::{Args, ValueEnum, ValueHint};
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -79,6 +80,9 @@ pub(crate) struct EvalArgs {
     /// Write the figures as SVG files to this folder
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) figures: Option<PathBuf>,
+    /// The source for estimates from graphs.
+    #[command(flatten)]
+    pub(crate) cudnn: CudnnArgs,
 }
 
 /// The format of an answer.

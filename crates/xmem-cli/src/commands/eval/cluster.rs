@@ -46,6 +46,9 @@ fn words(args: &EvalArgs, number: &str, shards: u64) -> String {
     for (factor, value) in &args.only {
         line += &format!(" --only {}", quoted(&format!("{factor}={value}")));
     }
+    if let Some(cudnn) = &args.cudnn.cudnn {
+        line += &format!(" --cudnn {}", quoted(&cudnn.to_string()));
+    }
     if args.without_second_round {
         line += " --without-second-round";
     }

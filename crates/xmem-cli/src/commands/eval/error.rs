@@ -28,6 +28,8 @@ failures! {
         NoCommand { family: String } => Unreadable,
         #[error("the range of `{factor}` in the {family} jobs has no values")]
         Range { family: String, factor: String } => Unreadable,
+        #[error("the policies of the estimator `{estimator}` are none: {reason}")]
+        Policies { estimator: String, reason: String } => Unreadable,
         #[error("the matrix has {count} jobs")]
         #[diagnostic(help("--sample N evaluates some of them, and --only FACTOR=VALUE a part"))]
         TooMany { count: u64 } => Usage,

@@ -2,11 +2,11 @@
 
 use super::args::EvalArgs;
 use super::error::EvalFailure;
-use super::matrix::{DEVICE, Jobs, Matrix};
+use super::matrix::{Combinations, DEVICE, Jobs, Matrix};
 use super::readings::Reading;
 use crate::error::CliError;
 use xmem::Device;
-use xmem_eval::evaluation::{Configuration, Grid, sample};
+use xmem_eval::evaluation::{Configuration, sample};
 
 /// The most jobs without a sample.
 const MOST: u64 = 100_000;
@@ -48,23 +48,23 @@ pub(super) fn plan<'m>(
 }
 
 fn of_grids<'m>(args: &EvalArgs, matrix: &'m Matrix) -> Result<Plan<'m>, CliError> {
-    let grids: Vec<(&Jobs, Grid)> =
+    let kinds: Vec<(&Jobs, Combinations)> =
         matrix.jobs.iter().filter_map(|jobs| Some((jobs, restricted(jobs, &args.only)?))).collect();
-    let of = grids.iter().map(|(_, grid)| grid.len()).fold(0, u64::saturating_add);
+    let of = kinds.iter().map(|(_, all)| all.len()).fold(0, u64::saturating_add);
     let mut jobs = Vec::new();
     for number in chosen(args, of)? {
         let mut place = number;
-        let (kind, grid) = grids
+        let (kind, all) = kinds
             .iter()
-            .find(|(_, grid)| {
-                let is_here = place < grid.len();
+            .find(|(_, all)| {
+                let is_here = place < all.len();
                 if !is_here {
-                    place -= grid.len();
+                    place -= all.len();
                 }
                 is_here
             })
             .expect("numbers are below the number of all jobs");
-        jobs.push(planned(kind, grid.get(place), None)?);
+        jobs.push(planned(kind, all.get(place), None)?);
     }
     Ok(Plan { jobs, of, unmatched: 0 })
 }
@@ -107,19 +107,23 @@ fn chosen(args: &EvalArgs, of: u64) -> Result<Vec<u64>, EvalFailure> {
     }
 }
 
-/// The grid of jobs, restricted to the values that are asked for; none if no job is left.
-fn restricted(jobs: &Jobs, only: &[(String, String)]) -> Option<Grid> {
-    let mut grid = jobs.grid();
+/// The combinations that have the values that are asked for; none if no job is left. What was drawn stays the same.
+fn restricted(jobs: &Jobs, only: &[(String, String)]) -> Option<Combinations> {
+    let mut combinations = jobs.combinations();
     for (factor, value) in only {
-        match grid.0.iter_mut().find(|(name, _)| name == factor) {
-            Some((_, values)) => values.retain(|one| one == value),
-            None => {
-                let fixed = jobs.completed(Configuration::default());
-                (fixed.value(factor) == Some(value)).then_some(())?;
-            }
+        match &mut combinations {
+            Combinations::All(grid) => match grid.0.iter_mut().find(|(name, _)| name == factor) {
+                Some((_, values)) => values.retain(|one| one == value),
+                None => {
+                    let fixed = jobs.completed(Configuration::default());
+                    (fixed.value(factor) == Some(value)).then_some(())?;
+                }
+            },
+            Combinations::Drawn(drawn) => drawn
+                .retain(|one| jobs.completed(one.clone()).value(factor) == Some(value.as_str())),
         }
     }
-    (!grid.is_empty()).then_some(grid)
+    (combinations.len() > 0).then_some(combinations)
 }
 
 fn planned<'m>(

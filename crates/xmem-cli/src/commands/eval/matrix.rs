@@ -1,13 +1,15 @@
 //! The matrix: which jobs are evaluated on which devices, and by which estimators.
 
 use super::error::EvalFailure;
+use super::graph_source::GraphSource;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
-use xmem_eval::evaluation::{Configuration, Grid};
+use xmem_eval::evaluation::{Configuration, Grid, sample};
 use xmem_recorder::Engine;
+use xmem_studies::planning::DnnMemPolicies;
 
 /// The factor that names the device.
 pub(super) const DEVICE: &str = "device";
@@ -25,6 +27,9 @@ pub(super) struct Matrix {
     /// What is evaluated, in words.
     #[serde(default)]
     pub(super) title: String,
+    /// Whether memory is compared by class, too: live tensors, rounding, reservation.
+    #[serde(default)]
+    pub(super) classes: bool,
     /// Estimators by name; xmem on a virtual GPU if there is none.
     #[serde(default)]
     pub(super) estimators: BTreeMap<String, Estimator>,
@@ -40,9 +45,12 @@ pub(super) struct Estimator {
     /// What stands for the GPU while xmem records the job.
     #[serde(default)]
     pub(super) engine: EstimatorEngine,
-    /// The figure of xmem that is the estimate.
+    /// The figure that is the estimate.
     #[serde(default)]
     pub(super) figure: Figure,
+    /// When tensors are allocated and released in DNNMem's estimate, as `--dnnmem` of `xmem plan` has it.
+    #[serde(default)]
+    policies: Vec<String>,
     /// Whether a job that meets the limit of the device is run within it, and is what it does there.
     #[serde(default)]
     pub(super) confirm: bool,
@@ -59,6 +67,18 @@ pub(super) struct Estimator {
 }
 
 impl Estimator {
+    /// The policies of DNNMem's estimate.
+    pub(super) fn dnnmem(&self) -> Result<DnnMemPolicies, String> {
+        let policies = self.policies.iter().map(|text| text.parse::<DnnMemPolicies>());
+        let policies: Result<Vec<_>, _> = policies.collect();
+        policies.map(|all| DnnMemPolicies::default().with(all)).map_err(|error| error.to_string())
+    }
+
+    fn check(&self, name: &str) -> Result<(), EvalFailure> {
+        let failed = |reason| EvalFailure::Policies { estimator: name.to_owned(), reason };
+        self.dnnmem().map(drop).map_err(failed)
+    }
+
     /// Returns whether it can estimate jobs of a configuration's family.
     pub(super) fn is_for(&self, configuration: &Configuration) -> bool {
         let family = configuration.value(FAMILY).unwrap_or_default();
@@ -73,7 +93,7 @@ impl Estimator {
     }
 }
 
-/// An engine of recordings.
+/// The origin of the job that an estimate is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum EstimatorEngine {
@@ -82,18 +102,22 @@ pub(super) enum EstimatorEngine {
     VirtualGpu,
     /// The CPU.
     Cpu,
+    /// None: the graph of the job says what it does, as for `xmem estimate`.
+    Graph,
 }
 
 impl EstimatorEngine {
-    pub(super) const fn of_recorder(self) -> Engine {
+    /// The engine that records the job; none for a graph.
+    pub(super) const fn of_recorder(self) -> Option<Engine> {
         match self {
-            Self::VirtualGpu => Engine::VirtualGpu,
-            Self::Cpu => Engine::Cpu,
+            Self::VirtualGpu => Some(Engine::VirtualGpu),
+            Self::Cpu => Some(Engine::Cpu),
+            Self::Graph => None,
         }
     }
 }
 
-/// A figure of xmem.
+/// A figure about a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Figure {
@@ -104,6 +128,21 @@ pub(super) enum Figure {
     Least,
     /// Peak allocated memory: tensors and workspaces without the allocator.
     Allocated,
+    /// The estimate of DNNMem, with the allocator of the job.
+    Dnnmem,
+    /// The same with TensorFlow's best fit with coalescing.
+    DnnmemBfc,
+    /// DNNMem's baseline: weights, input, and all outputs of forward.
+    ShapeInference,
+    /// The same with the outputs that backward needs.
+    ShapeInferenceSaved,
+}
+
+impl Figure {
+    /// Returns whether it has the CUDA context in it, where runs have.
+    pub(super) const fn may_have_context(self) -> bool {
+        !matches!(self, Self::ShapeInference | Self::ShapeInferenceSaved)
+    }
 }
 
 /// Jobs of one kind: a command, and the values of its factors.
@@ -117,6 +156,12 @@ pub(super) struct Jobs {
     /// Iterations to record.
     #[serde(default = "steps")]
     pub(super) steps: NonZeroU32,
+    /// The graph of a job, for estimators that need one.
+    #[serde(default)]
+    pub(super) graph: GraphSource,
+    /// The number of combinations that are jobs, drawn at random, in place of all.
+    #[serde(default)]
+    pub(super) sample: Option<SampledJobs>,
     /// The point from which readings count.
     #[serde(default)]
     pub(super) readings_from: ReadingsFrom,
@@ -126,6 +171,17 @@ pub(super) struct Jobs {
     /// Values of factors that a reading does not state.
     #[serde(default)]
     pub(super) defaults: BTreeMap<String, Scalar>,
+}
+
+/// A number of jobs that are drawn from all combinations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SampledJobs {
+    /// The number.
+    jobs: NonZeroU64,
+    /// The seed: the same seed draws the same jobs.
+    #[serde(default)]
+    seed: u64,
 }
 
 /// The point of a run from which a reading counts memory.
@@ -138,6 +194,8 @@ pub(super) enum ReadingsFrom {
     /// Some moment while the job is set up, which is not known: what it has on the device before its first iteration may be
     /// in the reading or not.
     Setup,
+    /// Before there is a process: the CUDA context is in the reading.
+    Process,
 }
 
 const fn steps() -> NonZeroU32 {
@@ -179,7 +237,7 @@ pub(super) enum Scalar {
 }
 
 impl Scalar {
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
             Self::Number(number) => number.to_string(),
@@ -213,6 +271,7 @@ impl Matrix {
             matrix.estimators.insert("xmem".to_owned(), Estimator::default());
         }
         matrix.jobs.iter().try_for_each(Jobs::check)?;
+        matrix.estimators.iter().try_for_each(|(name, estimator)| estimator.check(name))?;
         Ok(matrix)
     }
 }
@@ -225,7 +284,8 @@ impl Jobs {
         }
         let known =
             |factor: &str| self.factors.contains_key(factor) || self.defaults.contains_key(factor);
-        if let Some(factor) = self.placeholders().into_iter().find(|&factor| !known(factor)) {
+        let used = self.placeholders().into_iter().chain(self.graph.factors());
+        if let Some(factor) = used.into_iter().find(|&factor| !known(factor)) {
             return Err(EvalFailure::Placeholder { family: family(), factor: factor.to_owned() });
         }
         if !known(DEVICE) {
@@ -253,6 +313,18 @@ impl Jobs {
         let mut factors: Vec<_> = factors.collect();
         factors.sort_by_key(|(factor, _)| place(factor));
         Grid(factors)
+    }
+
+    /// The combinations of the values that are jobs: all, or those that are drawn.
+    pub(super) fn combinations(&self) -> Combinations {
+        let grid = self.grid();
+        match self.sample {
+            None => Combinations::All(grid),
+            Some(SampledJobs { jobs, seed }) => {
+                let drawn = sample(grid.len(), jobs.get(), seed);
+                Combinations::Drawn(drawn.into_iter().map(|number| grid.get(number)).collect())
+            }
+        }
     }
 
     /// Returns whether a measured run is one of these jobs: it states all factors of the command and a device, and of a factor
@@ -295,6 +367,33 @@ impl Jobs {
     }
 }
 
+/// Combinations of the values of factors.
+#[derive(Clone, Debug)]
+pub(super) enum Combinations {
+    /// All of a grid.
+    All(Grid),
+    /// Some.
+    Drawn(Vec<Configuration>),
+}
+
+impl Combinations {
+    /// Their number.
+    pub(super) fn len(&self) -> u64 {
+        match self {
+            Self::All(grid) => grid.len(),
+            Self::Drawn(drawn) => drawn.len() as u64,
+        }
+    }
+
+    /// The combination with a number below [`len`](Self::len).
+    pub(super) fn get(&self, number: u64) -> Configuration {
+        match self {
+            Self::All(grid) => grid.get(number),
+            Self::Drawn(drawn) => drawn[number as usize].clone(),
+        }
+    }
+}
+
 /// A command with the values of factors, and with the paths of files beside the matrix. The first word is a program.
 pub(super) fn with_values(
     command: &[String],
@@ -318,7 +417,7 @@ pub(super) fn with_values(
 }
 
 /// The names in braces.
-fn placeholders(argument: &str) -> impl Iterator<Item = &str> {
+pub(super) fn placeholders(argument: &str) -> impl Iterator<Item = &str> {
     argument.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name)
 }
 
@@ -392,6 +491,22 @@ mod tests {
         let seeds = |one: &Configuration| one.value("seed").map(str::to_owned);
         let recorded = matrix.estimators["xmem"].recorded(&job);
         assert_eq!(recorded.iter().filter_map(seeds).collect::<Vec<_>>(), ["1", "2"]);
+    }
+
+    #[test]
+    fn jobs_may_be_drawn_from_all_combinations() {
+        let drawn = |seed: u64| {
+            let text = format!(
+                "{JOBS}command = ['python', '{{height}}']\nsample = {{ jobs = 4, seed = {seed} }}\n\
+                 defaults = {{ device = 't4-16g' }}\nfactors = {{ height = {{ from = 1, to = 1000 }} }}\n"
+            );
+            let matrix = matrix(&text).expect("a matrix");
+            let drawn = matrix.jobs[0].combinations();
+            (0..drawn.len()).map(|number| drawn.get(number)).collect::<Vec<_>>()
+        };
+        assert_eq!(drawn(1).len(), 4);
+        assert_eq!(drawn(1), drawn(1));
+        assert_ne!(drawn(1), drawn(2));
     }
 
     #[test]

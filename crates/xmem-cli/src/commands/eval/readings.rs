@@ -109,6 +109,7 @@ fn estimate(row: &Row<'_>, name: &str) -> Result<Option<EstimatedRun>, String> {
         second: second.map(|out_of_memory| SecondRound { out_of_memory, error }),
         runtime: number(row, &of(RUNTIME))?
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()),
+        classes: None,
     }))
 }
 
@@ -154,6 +155,7 @@ mod tests {
             out_of_memory: false,
             second: Some(SecondRound { out_of_memory: true, error: None }),
             runtime: Some(Duration::from_millis(1500)),
+            classes: None,
         };
         assert_eq!(readings[0].estimates, BTreeMap::from([("a.b".to_owned(), expected)]));
         assert!(readings[1].estimates.is_empty());

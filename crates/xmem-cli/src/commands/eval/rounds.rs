@@ -1,7 +1,10 @@
 //! Recordings of jobs: for the estimate, in the memory of the device, and with as much memory as was estimated.
 
+use super::exports::{self, Exports};
+use super::figures::{self, Estimated};
+use super::graph_source::JobGraph;
 use super::jobs::PlannedJob;
-use super::matrix::{Estimator, EstimatorEngine, Figure, ReadingsFrom, with_values};
+use super::matrix::{Estimator, with_values};
 use super::store::{Key, Round, Store};
 use crate::attempt::Attempt;
 use crate::commands::profile::keep_convolutions;
@@ -9,13 +12,15 @@ use crate::terminal::shown;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use xmem::analyzer::ScriptPart;
-use xmem::predict::CapacitySearch;
-use xmem::{Bytes, Estimate, Job, ReadOptions};
-use xmem_eval::evaluation::{EstimatedRun, SecondRound, TrueRun, relative_error};
+use xmem::convolutions::ConvolutionSource;
+use xmem::{Bytes, Job, ReadOptions};
+use xmem_eval::evaluation::{
+    Configuration, EstimatedRun, MemoryByClass, SecondRound, TrueRun, relative_error,
+};
 use xmem_recorder::{Capacity, Engine, Interrupts, Request, Stacks};
 
 /// What rounds are made with.
@@ -28,6 +33,11 @@ pub(super) struct Rounds<'a> {
     pub(super) records: bool,
     /// Whether there is a second round.
     pub(super) second: bool,
+    /// Whether peaks are known by class.
+    pub(super) classes: bool,
+    pub(super) exports: &'a Exports,
+    /// What is asked about the convolutions of graphs.
+    pub(super) convolutions: &'a Arc<dyn ConvolutionSource>,
     pub(super) interrupts: Option<&'a Interrupts>,
 }
 
@@ -58,6 +68,7 @@ impl Rounds<'_> {
                 peak: reading.peak,
                 out_of_memory: reading.out_of_memory,
                 capacity: reading.capacity.unwrap_or(job.device.memory),
+                classes: None,
             });
         }
         let command = job.kind.command_of(&job.configuration, self.folder);
@@ -66,6 +77,7 @@ impl Rounds<'_> {
             peak: round.reserved().unwrap_or_default(),
             out_of_memory: round.out_of_memory,
             capacity: job.device.memory,
+            classes: round.classes(),
         })
     }
 
@@ -107,7 +119,7 @@ impl Rounds<'_> {
         for configuration in estimator.recorded(&job.configuration) {
             let command = job.kind.command_of(&configuration, self.folder);
             if seen.insert(command.clone()) {
-                orders.push(self.of_order(job, &command, estimator)?);
+                orders.push(self.of_order(job, &configuration, &command, estimator)?);
             }
         }
         orders.sort_by_key(|order| order.memory);
@@ -129,58 +141,78 @@ impl Rounds<'_> {
         }
     }
 
-    /// The estimate from one recording.
+    /// The estimate from one recording, or from the graph of one configuration.
     fn of_order(
         &self,
         job: &PlannedJob<'_>,
+        configuration: &Configuration,
         command: &[OsString],
         estimator: &Estimator,
     ) -> Result<EstimatedRun, Missing> {
-        let (key, round) = self.recorded(job, command, estimator.engine)?;
-        let started = Instant::now();
-        let trace = self.store.trace(&key);
-        let read = Job::from_path(&trace, &ReadOptions::default()).map_err(|e| e.to_string())?;
-        let estimate = Estimate::builder(job.device.clone()).capacity_search(CapacitySearch::Run);
-        let predicted = estimate.build().predict(&read).map_err(|error| error.to_string())?;
-        let answer = predicted.answer();
-        let memory = &answer.memory;
-        let (figure, range) = match estimator.figure {
-            Figure::Reserved => (memory.peak.reserved, Some(memory.range.reserved)),
-            Figure::Allocated => (memory.peak.allocated, Some(memory.range.allocated)),
-            Figure::Least => {
-                let taken = predicted.prediction().device().taken;
-                (answer.least_capacity().saturating_sub(taken), None)
+        let (estimated, took) = match estimator.engine.of_recorder() {
+            Some(engine) => {
+                let (key, round) = self.recorded(job, command, engine)?;
+                let started = Instant::now();
+                let trace = self.store.trace(&key);
+                let read =
+                    Job::from_path(&trace, &ReadOptions::default()).map_err(|e| e.to_string())?;
+                let builder = figures::builder(&job.device);
+                let estimated = figures::of_job(&read, builder, job, estimator, self.classes)?;
+                (estimated, round.took() + started.elapsed())
+            }
+            None => {
+                let (graph, exported_in) = self.graph(job, configuration)?;
+                let started = Instant::now();
+                let sizes = job.kind.graph.sizes(configuration);
+                let convolutions = Arc::clone(self.convolutions);
+                let estimated =
+                    figures::of_graph(&graph, sizes, job, estimator, self.classes, convolutions)?;
+                (estimated, exported_in + started.elapsed())
             }
         };
-        let before = match (&job.reading, job.kind.readings_from) {
-            (Some(_), ReadingsFrom::Setup) => {
-                let parts = memory.coverage.parts.iter();
-                let setup = parts.filter(|part| part.part == ScriptPart::Setup);
-                setup.map(|part| part.reserved).max().unwrap_or_default()
-            }
-            _ => Bytes::ZERO,
-        };
-        let estimate = EstimatedRun {
-            memory: figure,
-            reserve: figure,
-            range: range.map(|range| (range.low.saturating_sub(before), range.high)),
-            out_of_memory: !memory.fits,
-            second: None,
-            runtime: Some(round.took() + started.elapsed()),
-        };
-        if !estimator.confirm || answer.need.ample <= job.device.memory {
+        let Estimated { run, meets_limit, not_read } = estimated;
+        let estimate = EstimatedRun { runtime: Some(took), ..run };
+        if !estimator.confirm || !meets_limit {
             return Ok(estimate);
         }
         let within = self.limited(job, command, Capacity::OfDevice)?;
-        let memory = within.reserved().unwrap_or(figure);
+        let memory = within.reserved().unwrap_or(run.memory);
         Ok(EstimatedRun {
             memory,
             reserve: memory,
-            range: Some((memory.saturating_sub(before), memory)),
+            range: Some((memory.saturating_sub(not_read), memory)),
             out_of_memory: within.out_of_memory,
             runtime: estimate.runtime.map(|runtime| runtime + within.took()),
             ..estimate
         })
+    }
+
+    /// The file with the graph of a configuration, and the time of its export.
+    fn graph(
+        &self,
+        job: &PlannedJob<'_>,
+        configuration: &Configuration,
+    ) -> Result<(PathBuf, Duration), Missing> {
+        let command = match job.kind.graph.of_job(job.kind, configuration, self.folder) {
+            JobGraph::File(path) => return Ok((path.into(), Duration::ZERO)),
+            JobGraph::Export(command) => command,
+        };
+        let key = Key::new(&command, &["export".to_owned(), job.device.name.clone()]);
+        let path = self.store.graph(&key);
+        // Jobs that differ in sizes alone have one graph.
+        let round = self.exports.once(&key, || {
+            if let Some(round) = self.store.find(&key)
+                && path.exists()
+            {
+                return Ok(round);
+            }
+            self.may_record()?;
+            let exported = exports::export(&command, &path, &job.device)?;
+            let round = Round::new(&command, None, false, exported.took, exported.torch);
+            self.put(&key, &round)?;
+            Ok(round)
+        })?;
+        Ok((path, round.took()))
     }
 
     /// The estimate that another program prints.
@@ -210,6 +242,7 @@ impl Rounds<'_> {
             out_of_memory: memory > job.device.memory,
             second: None,
             runtime: Some(round.took()),
+            classes: None,
         })
     }
 
@@ -218,9 +251,8 @@ impl Rounds<'_> {
         &self,
         job: &PlannedJob<'_>,
         command: &[OsString],
-        engine: EstimatorEngine,
+        engine: Engine,
     ) -> Result<(Key, Round), Missing> {
-        let engine = engine.of_recorder();
         let settings = settings(job, engine, "unlimited");
         let key = Key::new(command, &settings);
         if let Some(round) = self.store.find(&key)
@@ -234,7 +266,7 @@ impl Rounds<'_> {
         if let Ok(recorded) = &mut attempt.recorded {
             keep_convolutions(recorded, &job.device);
         }
-        let round = self.keep(command, &key, &attempt, took)?;
+        let round = self.keep(command, &key, &attempt, took, None)?;
         Ok((key, round))
     }
 
@@ -252,14 +284,22 @@ impl Rounds<'_> {
         };
         let settings = settings(job, engine, &size);
         let key = Key::new(command, &settings);
-        if let Some(round) = self.store.find(&key) {
+        // The peak by class is asked of the first round.
+        let classes = self.classes && matches!(capacity, Capacity::OfDevice);
+        if let Some(round) = self.store.find(&key)
+            && (!classes || round.out_of_memory || round.classes().is_some())
+        {
             return Ok(round);
         }
         let (attempt, took) = self.attempt(job, command, (engine, capacity), &key)?;
+        let mut by_class = None;
         if !attempt.is_out_of_memory() {
             attempt.complete()?;
+            if classes {
+                by_class = Some(figures::classes_of_recording(&self.store.trace(&key), job)?);
+            }
         }
-        let round = self.keep(command, &key, &attempt, took)?;
+        let round = self.keep(command, &key, &attempt, took, by_class)?;
         // Only its peaks count.
         let _ = fs::remove_file(self.store.trace(&key));
         Ok(round)
@@ -302,6 +342,7 @@ impl Rounds<'_> {
         key: &Key,
         attempt: &Attempt,
         took: Duration,
+        classes: Option<MemoryByClass>,
     ) -> Result<Round, Missing> {
         let recorded = attempt.recorded.as_ref().ok();
         let peaks = recorded.and_then(|recorded| recorded.peaks);
@@ -311,7 +352,8 @@ impl Rounds<'_> {
             attempt.is_out_of_memory(),
             took,
             recorded.and_then(|recorded| recorded.torch.clone()),
-        );
+        )
+        .with_classes(classes);
         self.put(key, &round)?;
         let _ = fs::remove_file(&attempt.printed);
         Ok(round)

@@ -3,6 +3,7 @@
 use super::args::EvalArgs;
 use super::cluster;
 use super::error::EvalFailure;
+use super::exports::Exports;
 use super::jobs::{Plan, PlannedJob, plan};
 use super::matrix::Matrix;
 use super::readings::Reading;
@@ -10,6 +11,7 @@ use super::rounds::{Missing, Rounds};
 use super::store::Store;
 use super::{output, readings};
 use crate::commands::Outcome;
+use crate::cudnn;
 use crate::exit::Exit;
 use crate::global::{Global, Verbosity};
 use crate::output::check_folder;
@@ -57,11 +59,16 @@ pub(crate) fn run(args: &EvalArgs, global: &Global) -> Outcome {
         store.make()?;
     }
     let interrupts = Interrupts::watch().ok();
+    let exports = Exports::default();
+    let convolutions = cudnn::source(&args.cudnn)?;
     let rounds = Rounds {
         store: &store,
         folder: &folder,
         records,
         second: !args.without_second_round,
+        classes: matrix.classes,
+        exports: &exports,
+        convolutions: &convolutions,
         interrupts: interrupts.as_ref(),
     };
     let mine: Vec<&PlannedJob<'_>> = plan

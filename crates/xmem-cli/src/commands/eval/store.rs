@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use xmem::Bytes;
+use xmem_eval::evaluation::MemoryByClass;
 
 /// The version of the content: a recording that an incompatible program made is not used.
 const VERSION: &str = "xmem.eval-round/1";
@@ -18,7 +19,7 @@ const VERSION: &str = "xmem.eval-round/1";
 pub(super) struct Store(pub(super) PathBuf);
 
 /// The name of a round: a hash of what decides about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key(String);
 
 /// What was recorded of a command.
@@ -36,6 +37,18 @@ pub(super) struct Round {
     took_s: f64,
     /// The version of PyTorch.
     torch: Option<String>,
+    /// The peak by class, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    classes: Option<ClassesOfRound>,
+}
+
+/// Bytes by class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClassesOfRound {
+    live: u64,
+    rounding: u64,
+    reservation: u64,
 }
 
 impl Round {
@@ -54,7 +67,26 @@ impl Round {
             reserved_bytes: reserved.map(Bytes::get),
             took_s: took.as_secs_f64(),
             torch,
+            classes: None,
         }
+    }
+
+    /// The round with its peak by class.
+    pub(super) fn with_classes(mut self, classes: Option<MemoryByClass>) -> Self {
+        self.classes = classes.map(|classes| ClassesOfRound {
+            live: classes.live.get(),
+            rounding: classes.rounding.get(),
+            reservation: classes.reservation.get(),
+        });
+        self
+    }
+
+    pub(super) fn classes(&self) -> Option<MemoryByClass> {
+        self.classes.map(|classes| MemoryByClass {
+            live: Bytes(classes.live),
+            rounding: Bytes(classes.rounding),
+            reservation: Bytes(classes.reservation),
+        })
     }
 
     pub(super) fn reserved(&self) -> Option<Bytes> {
@@ -120,6 +152,11 @@ impl Store {
     /// The trace of a round.
     pub(super) fn trace(&self, key: &Key) -> PathBuf {
         self.file(key, "trace.json.zst")
+    }
+
+    /// The graph that a round exported.
+    pub(super) fn graph(&self, key: &Key) -> PathBuf {
+        self.file(key, "pt2")
     }
 
     /// The file for what the command of a round prints.
