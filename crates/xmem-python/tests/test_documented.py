@@ -15,6 +15,7 @@ import pytest
 
 import xmem
 from conftest import HAS_TORCH
+from test_guide import blocks
 
 PACKAGE = Path(xmem.__file__).parent
 MODULES = sorted(
@@ -87,11 +88,27 @@ def test_examples_of_the_documentation_run(name: str) -> None:
     assert failed == 0
 
 
-def test_types_hold_under_strict_mypy() -> None:
+def test_types_hold_under_strict_mypy(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     project = Path(__file__).parents[1]
-    paths = ["python/xmem", "tests"]
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--no-incremental", *paths], cwd=project, stdout=subprocess.PIPE, check=False
+        [sys.executable, "-m", "mypy", "--no-incremental", "python/xmem", "tests", str(_written(tmp_path / "guide"))],
+        cwd=project,
+        stdout=subprocess.PIPE,
+        check=False,
     )
     assert done.returncode == 0, done.stdout.decode()
+
+
+def _written(folder: Path) -> Path:
+    """Write the blocks of the guide's page as modules of a package, and return its folder."""
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    count = 0
+    for number, (language, text) in enumerate(blocks()):
+        if language == "python" and not text.startswith("%"):
+            count += 1
+            imports = "" if "import xmem" in text else "import torch\nimport xmem\n"
+            (folder / f"block_{number}.py").write_text(imports + text, encoding="utf-8")
+    assert count >= 8
+    return folder

@@ -145,7 +145,6 @@ def test_a_model_without_data_is_looked_at_as_well() -> None:
     given = torch.empty(8, 32768), torch.empty(8, 32768)
     answer = xmem.fits(model, given, torch.optim.AdamW, "h100-80g", loss=nn.MSELoss())
     assert not answer and answer.need_bytes is not None and answer.need_bytes > 4 * 8 * 4 * GIB
-    assert answer.recording is not None
     assert not answer.recording.replay("h200-141g").fits
 
 

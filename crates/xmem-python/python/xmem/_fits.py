@@ -40,13 +40,13 @@ class Fits:
     limit_bytes: Optional[int]
     """The limit that was given, in bytes."""
 
-    recording: Optional[Recording]
-    """What was recorded to answer, for other devices and options. `None` if a trace was given."""
+    recording: Recording
+    """What was recorded to answer, or the trace that was given: for other devices and options."""
 
     def __init__(self, answer: Replay, limit: Optional[int] = None, recording: Optional[Recording] = None) -> None:
         self.replay = answer
         self.limit_bytes = limit
-        self.recording = recording
+        self.recording = recording if recording is not None else Recording(answer.trace, answer.device)
 
     @property
     def need_bytes(self) -> Optional[int]:
