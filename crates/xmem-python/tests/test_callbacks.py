@@ -126,6 +126,28 @@ def test_without_a_gpu_or_an_answer_the_training_goes_on(tmp_path: Path) -> None
     assert training.state.global_step == 4 and unknown.prediction is None and unknown.figures.keys() <= GPU.keys()
 
 
+def test_a_training_that_is_recorded_is_not_looked_at(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import torch, transformers\n"
+        "from xmem.transformers import MemoryCallback\n"
+        "class Model(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.layer = torch.nn.Linear(1024, 1024)\n"
+        "    def forward(self, value):\n"
+        "        return {'loss': self.layer(value).pow(2).mean()}\n"
+        "options = transformers.TrainingArguments('out', max_steps=3, report_to=[], disable_tqdm=True, save_strategy='no')\n"
+        "callback = MemoryCallback('t4-16g', on_misfit='raise', max='1MiB')\n"
+        "rows = [{'value': torch.randn(1024)} for _ in range(32)]\n"
+        "transformers.Trainer(Model(), options, train_dataset=rows, callbacks=[callback]).train()\n"
+        "print('prediction', callback.prediction)\n"
+    )
+    recording = xmem.record(script, device="t4-16g", cwd=tmp_path)
+    assert recording.replay().fits and "prediction None" in recording.stdout
+
+
 @pytest.mark.usefixtures("on_a_gpu")
 @pytest.mark.parametrize("options", [{}, {"precision": "bf16-mixed", "accumulate_grad_batches": 2}], ids=str)
 def test_lightning_logs_prediction_and_peaks(tmp_path: Path, options: Dict[str, Any]) -> None:
