@@ -15,17 +15,36 @@ import pytest
 
 import xmem
 from conftest import HAS_TORCH
+from test_guide import blocks
 
 PACKAGE = Path(xmem.__file__).parent
 MODULES = sorted(
     "xmem." + module.name for module in pkgutil.iter_modules([str(PACKAGE)]) if module.name != "__main__"
 )
 
+# Modules for packages that need not be there.
+INTEGRATIONS = ("xmem.lightning", "xmem.transformers")
+
+
+def _is_overload(node: ast.AST) -> bool:
+    decorators = getattr(node, "decorator_list", [])
+    return any(isinstance(one, ast.Name) and one.id == "overload" for one in decorators)
+
+
+def _constants(body: List[ast.stmt], exported: List[str], place: str) -> Iterator[str]:
+    """Yield the exported values of a module that no text follows."""
+    for node, after in zip(body, [*body[1:], None]):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        is_text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+        for target in targets:
+            if isinstance(target, ast.Name) and target.id in exported and not is_text:
+                yield f"{place}.{target.id}"
+
 
 def _undocumented(body: List[ast.stmt], place: str) -> Iterator[str]:
     for at, node in enumerate(body):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
-            if ast.get_docstring(node) is None:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+            if not _is_overload(node) and ast.get_docstring(node) is None:
                 yield f"{place}.{node.name}"
             if isinstance(node, ast.ClassDef):
                 yield from _undocumented(node.body, f"{place}.{node.name}")
@@ -36,6 +55,13 @@ def _undocumented(body: List[ast.stmt], place: str) -> Iterator[str]:
                 yield f"{place}.{node.target.id}"
 
 
+def _exported(tree: ast.Module) -> List[str]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__":
+            return list(ast.literal_eval(node.value))
+    return []
+
+
 def test_everything_public_is_documented() -> None:
     missing: List[str] = []
     for path in sorted(PACKAGE.glob("*.py")):
@@ -43,12 +69,15 @@ def test_everything_public_is_documented() -> None:
         if ast.get_docstring(tree) is None:
             missing.append(path.name)
         missing += _undocumented(tree.body, f"xmem.{path.stem}")
+        missing += _constants(tree.body, _exported(tree), f"xmem.{path.stem}")
     assert missing == []
     assert all(getattr(xmem, name).__doc__ for name in xmem.__all__)
 
 
 @pytest.mark.parametrize("name", ["xmem", *MODULES])
 def test_examples_of_the_documentation_run(name: str) -> None:
+    if name in INTEGRATIONS:
+        pytest.importorskip(name.partition(".")[2])
     module = importlib.import_module(name)
     flags = doctest.ELLIPSIS
     failed = 0
@@ -59,11 +88,27 @@ def test_examples_of_the_documentation_run(name: str) -> None:
     assert failed == 0
 
 
-def test_types_hold_under_strict_mypy() -> None:
+def test_types_hold_under_strict_mypy(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     project = Path(__file__).parents[1]
-    paths = ["python/xmem", "tests"]
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--no-incremental", *paths], cwd=project, stdout=subprocess.PIPE, check=False
+        [sys.executable, "-m", "mypy", "--no-incremental", "python/xmem", "tests", str(_written(tmp_path / "guide"))],
+        cwd=project,
+        stdout=subprocess.PIPE,
+        check=False,
     )
     assert done.returncode == 0, done.stdout.decode()
+
+
+def _written(folder: Path) -> Path:
+    """Write the blocks of the guide's page as modules of a package, and return its folder."""
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    count = 0
+    for number, (language, text) in enumerate(blocks()):
+        if language == "python" and not text.startswith("%"):
+            count += 1
+            imports = "" if "import xmem" in text else "import torch\nimport xmem\n"
+            (folder / f"block_{number}.py").write_text(imports + text, encoding="utf-8")
+    assert count >= 8
+    return folder

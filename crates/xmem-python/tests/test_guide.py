@@ -46,6 +46,7 @@ def shell(command: str, folder: Path) -> str:
 @pytest.mark.torch
 def test_every_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     interactive = pytest.importorskip("IPython.core.interactiveshell")
+    pytest.importorskip("transformers")
     (tmp_path / "traces").symlink_to(REPOSITORY / "traces")
     shutil.copy(JOBS / "train.py", tmp_path)
     monkeypatch.chdir(tmp_path)

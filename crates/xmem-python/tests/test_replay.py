@@ -30,7 +30,7 @@ def test_a_job_that_does_not_fit_is_an_answer() -> None:
     answer = xmem.replay(TRACE, capacity="300MiB")
     assert (answer.verdict, answer.fits) == ("does_not_fit", False)
     # Tables are of the whole run.
-    assert max(row["allocated_bytes"] for row in answer.timeline()) == answer.peak_allocated_bytes  # type: ignore[type-var]
+    assert max(row["allocated_bytes"] for row in answer.timeline()) == answer.peak_allocated_bytes
 
 
 def test_options_are_those_of_the_program() -> None:

@@ -5,7 +5,8 @@ those of the program's JSON; all sizes are bytes.
 
 - `replay` answers for a recording on a device, `replays` for several.
 - `record` records a script, a command or a function without a GPU; `recording` records a `with` block.
-- `fits` answers yes or no, with the numbers.
+- `fits` answers yes or no, with the numbers: for a recording, a script, or a model in hand.
+- `xmem.transformers.MemoryCallback` and `xmem.lightning.MemoryCallback` predict at the start of a training.
 - `%load_ext xmem` adds the cell magic `%%xmem` to notebooks, and `@pytest.mark.gpu_memory` is for tests.
 
 >>> import xmem
@@ -18,7 +19,16 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from ._errors import IncompleteRecordingWarning, InputError, RecordingError, UsageError, XmemError
+from ._errors import (
+    IncompleteRecordingWarning,
+    InputError,
+    ModelError,
+    NotFittingError,
+    NotFittingWarning,
+    RecordingError,
+    UsageError,
+    XmemError,
+)
 from ._fits import Fits, fits
 from ._live import recording
 from ._record import Recording, record
@@ -36,6 +46,9 @@ __all__ = [
     "Fits",
     "IncompleteRecordingWarning",
     "InputError",
+    "ModelError",
+    "NotFittingError",
+    "NotFittingWarning",
     "Recording",
     "RecordingError",
     "Replay",

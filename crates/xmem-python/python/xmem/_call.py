@@ -26,19 +26,9 @@ def is_child() -> bool:
 
 def describe(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
     """Return a call as a pickle. Raises `TypeError` with what to do, if another process could not make it."""
-    main: Optional[Dict[str, Optional[str]]] = None
-    where = getattr(function, "__module__", None)
     shown = getattr(function, "__qualname__", repr(function))
-    if where == "__main__":
-        module = sys.modules["__main__"]
-        path = getattr(module, "__file__", None)
-        spec = getattr(module, "__spec__", None)
-        if path is None or not os.path.isfile(path):
-            raise TypeError(
-                f"`{shown}` was defined in a session, where another process cannot import it: write it to a module, "
-                "or use the cell magic %%xmem"
-            )
-        main = {"path": os.path.abspath(path), "module": spec.name if spec is not None else None}
+    if getattr(function, "__module__", None) == "__main__":
+        _main(shown)
     try:
         call = pickle.dumps((function, tuple(args), dict(kwargs)))
     except Exception as error:
@@ -46,8 +36,23 @@ def describe(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[
             f"`{shown}` and its arguments cannot be passed to another process ({error}): give a function at the top "
             "of a module, or a script"
         ) from error
+    # What the function is given may be of the script as well.
+    main = _main(shown) if b"__main__" in call else None
     paths = [os.path.abspath(path) if path == "" else path for path in sys.path]
     return pickle.dumps({"paths": paths, "argv": sys.argv, "main": main, "call": call})
+
+
+def _main(shown: str) -> Dict[str, Optional[str]]:
+    """Return the script of this process, as `_restore` loads it. Raises `TypeError` in a session, which has none."""
+    module = sys.modules["__main__"]
+    path = getattr(module, "__file__", None)
+    spec = getattr(module, "__spec__", None)
+    if path is None or not os.path.isfile(path):
+        raise TypeError(
+            f"`{shown}` or what it is given was defined in a session, where another process cannot import it: write it to "
+            "a module, or use the cell magic %%xmem"
+        )
+    return {"path": os.path.abspath(path), "module": spec.name if spec is not None else None}
 
 
 def _restore(main: Mapping[str, Optional[str]]) -> None:

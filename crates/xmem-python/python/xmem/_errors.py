@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-__all__ = ["IncompleteRecordingWarning", "InputError", "RecordingError", "UsageError", "XmemError"]
+__all__ = [
+    "IncompleteRecordingWarning",
+    "InputError",
+    "ModelError",
+    "NotFittingError",
+    "NotFittingWarning",
+    "RecordingError",
+    "UsageError",
+    "XmemError",
+]
 
 
 class XmemError(Exception):
@@ -60,3 +69,15 @@ class RecordingError(XmemError):
 
 class IncompleteRecordingWarning(UserWarning):
     """A recording was saved, but the job raised or was stopped before it had all iterations that were asked for."""
+
+
+class ModelError(XmemError):
+    """A model about which nothing can be said: torch.export does not support it, and another process cannot train it."""
+
+
+class NotFittingError(XmemError):
+    """A job that does not fit, where the one who asked wants it to be stopped: `on_misfit="raise"` of the callbacks."""
+
+
+class NotFittingWarning(UserWarning):
+    """A job that does not fit, or about which nothing can be said: the callbacks warn of it."""

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Row", "Table"]
 
-Row = Dict[str, Union[int, bool, str, None]]
-"""A row by the names of its columns; `None` is what is not known."""
+Row = Dict[str, Any]
+"""A row by the names of its columns: numbers, truths and texts; `None` is what is not known."""
 
 
 class Table(Sequence[Row]):
