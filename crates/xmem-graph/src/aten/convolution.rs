@@ -161,6 +161,9 @@ impl Eager {
                     mask
                 ];
                 eager.call("aten::convolution_backward", arguments, || {
+                    // Gradients of a slice have gaps, as behind a concatenation.
+                    let is_plain = !lies_channels_last(x) && !lies_channels_last(weight);
+                    let _contiguous = is_plain.then(|| eager.contiguous(gradient));
                     let of_input = mask[0].then(|| {
                         if lies_channels_last(x) {
                             eager.like(x)
