@@ -1,6 +1,7 @@
 //! Archives of torch.export: a zip file whose `models/*.json` has every operator with its arguments, and every
 //! value with its sizes (torch/export/pt2_archive, torch/_export/serde/schema.py). Weights are not read.
 
+mod json;
 mod read;
 mod zip;
 
