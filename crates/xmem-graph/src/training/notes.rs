@@ -7,7 +7,7 @@ use crate::graph::InputRole;
 use crate::interpreter::Findings;
 use serde_json::{Value, json};
 
-/// The member of the trace's top-level object, with a comma behind it.
+/// The value of the trace's member `xmem_recording`, as JSON.
 pub(super) fn of(job: &Job<'_>, findings: &Findings) -> String {
     let workload = job.workload;
     let mut notes = json!({
@@ -42,7 +42,7 @@ pub(super) fn of(job: &Job<'_>, findings: &Findings) -> String {
     if let Some(dtype) = workload.autocast {
         object.insert("autocast".to_owned(), json!([{"dtype": dtype.name()}]));
     }
-    format!(r#""xmem_recording": {notes}, "#)
+    notes.to_string()
 }
 
 fn tensors(job: &Job<'_>) -> Vec<Value> {

@@ -42,7 +42,6 @@ pub(super) fn failure(graph: &str, error: GraphJobError) -> CliError {
         GraphJobError::Graph(source) => EstimateGraphFailure::Graph { graph, source }.into(),
         GraphJobError::Settings(source) => EstimateGraphFailure::Options { graph, source }.into(),
         GraphJobError::NoJob => EstimateGraphFailure::NoJob { graph }.into(),
-        GraphJobError::Read(source) => source.into(),
         GraphJobError::Estimate(source) => estimate::failure(&graph, source),
         source => EstimateGraphFailure::DType { source }.into(),
     }

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::Path;
 use xmem::predict::STEADY_ITERATIONS;
-use xmem::{Job, ReadOptions};
+use xmem::Job;
+use xmem_estimate::GraphJob;
 use xmem_report::json;
 use xmem_studies::law::{JobLaw, LawSubject, LawTable, RecordedPart};
 
@@ -47,7 +48,7 @@ fn law(question: &Question<'_>, range: BatchRange) -> Result<LawTable, CliError>
     let mut extra = 0;
     loop {
         let run =
-            |size: &NonZeroU32| question.acted(Some(*size), |_, run| read(question, &run.trace));
+            |size: &NonZeroU32| question.acted(Some(*size), |_, run| Ok(GraphJob::analyzed(&run)));
         let new = sizes.par_iter().map(run).collect::<Result<Vec<_>, _>>()?;
         jobs.extend(sizes.iter().copied().zip(new));
         let predict = |(size, job): (&NonZeroU32, _)| {
@@ -72,10 +73,6 @@ fn law(question: &Question<'_>, range: BatchRange) -> Result<LawTable, CliError>
             return Ok(LawTable::new(&law, subject));
         }
     }
-}
-
-fn read(question: &Question<'_>, trace: &str) -> Result<Job, CliError> {
-    Ok(Job::from_named_bytes(trace.as_bytes(), question.name, &ReadOptions::default())?)
 }
 
 fn value(size: NonZeroU32) -> u64 {
