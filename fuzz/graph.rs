@@ -19,7 +19,7 @@ pub(crate) fn graph(data: &[u8]) {
         workload.iterations = 2;
         let Some(graph) = read(data, &workload) else { return };
         if let Ok(run) = act(&graph, &workload) {
-            answer(run.trace.as_bytes());
+            answer(run.trace_text().as_bytes());
         }
     }
 }

@@ -36,10 +36,17 @@ impl Progress {
         if work < MIN_SIZE_FOR_BAR {
             return Self { bar: None, failed };
         }
-        let bar = ProgressBar::with_draw_target(Some(count), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{spinner} {pos}/{len}{prefix} {msg} {elapsed}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        bar.enable_steady_tick(Duration::from_millis(100));
+        Self { bar: Some(bar(count)), failed }
+    }
+
+    /// A bar over steps of which each may take a while.
+    pub(crate) fn of_steps(count: usize, what: &str, verbosity: Verbosity) -> Self {
+        let failed = AtomicU64::new(0);
+        if verbosity != Verbosity::Normal || !std::io::stderr().is_terminal() {
+            return Self { bar: None, failed };
+        }
+        let bar = bar(count as u64);
+        bar.set_message(what.to_owned());
         Self { bar: Some(bar), failed }
     }
 
@@ -85,6 +92,15 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.finish();
     }
+}
+
+/// A bar on standard error.
+fn bar(count: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(count), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{spinner} {pos}/{len}{prefix} {msg} {elapsed}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
 }
 
 /// The number of inputs and their uncompressed size, estimated from file sizes and names. Standard

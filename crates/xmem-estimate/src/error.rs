@@ -1,7 +1,7 @@
 //! Jobs of a graph that cannot be estimated.
 
 use thiserror::Error;
-use xmem::{EstimateError, InputError};
+use xmem::EstimateError;
 use xmem_graph::GraphError;
 
 /// A job of a graph that cannot be estimated.
@@ -23,9 +23,6 @@ pub enum GraphJobError {
         /// The name.
         name: String,
     },
-    /// What the graph does cannot be read as a recording.
-    #[error(transparent)]
-    Read(#[from] InputError),
     /// The estimate cannot be made.
     #[error(transparent)]
     Estimate(#[from] EstimateError),

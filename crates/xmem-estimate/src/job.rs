@@ -2,7 +2,8 @@
 
 use crate::error::GraphJobError;
 use crate::source::Source;
-use xmem::{Answer, Estimate, Job, ReadOptions};
+use crate::trace;
+use xmem::{Answer, Estimate, Job};
 use xmem_graph::{ActedRun, Workload};
 
 /// A job of a graph.
@@ -17,7 +18,7 @@ pub struct GraphJob<'a> {
 }
 
 impl GraphJob<'_> {
-    /// What the job does, as a profiler's trace.
+    /// What the job does, as a profiler would record it.
     ///
     /// # Errors
     /// If the graph does not say enough, or its batch, length or loss cannot be what they should be.
@@ -30,9 +31,20 @@ impl GraphJob<'_> {
     /// # Errors
     /// If the estimate cannot be made of it.
     pub fn answer(&self, run: &ActedRun, estimate: &Estimate) -> Result<Answer, GraphJobError> {
-        let bytes = run.trace.as_bytes();
-        let job = Job::from_named_bytes(bytes, self.name, &ReadOptions::default())?;
-        Ok(estimate.predict(&job)?.answer())
+        Ok(estimate.predict(&Self::analyzed(run))?.answer())
+    }
+
+    /// What the job does, with blocks, iterations and roles.
+    #[must_use]
+    pub fn analyzed(run: &ActedRun) -> Job {
+        let (trace, diagnostics) = trace::of(run);
+        Job::from_trace(trace, diagnostics)
+    }
+
+    /// The text of a profiler's trace of what the job does.
+    #[must_use]
+    pub fn trace_text(run: &ActedRun) -> Vec<u8> {
+        trace::text(run)
     }
 
     /// The name of the answer: that of the graph, and the batch size that was asked for.

@@ -9,6 +9,7 @@ mod job;
 mod loss;
 mod settings;
 mod source;
+mod trace;
 
 pub use error::GraphJobError;
 pub use job::GraphJob;

@@ -8,13 +8,13 @@ pub(crate) mod autograd;
 pub(crate) mod checkpoint;
 pub(crate) mod journal;
 pub(crate) mod tensor;
-mod text;
 
 use crate::dtype::DType;
+use crate::events::{CallKind, Sequence};
 use arguments::{Args, args};
 use autocast::Autocast;
 use checkpoint::Packing;
-use journal::{Journal, Kind, Sequence};
+use journal::Journal;
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -70,9 +70,9 @@ impl Eager {
         self.journal.borrow_mut().close();
     }
 
-    /// What was noted, as the profiler's JSON.
-    pub(crate) fn into_json(self, metadata: &str) -> String {
-        self.journal.take().into_json(metadata)
+    /// What was noted.
+    pub(crate) fn into_journal(self) -> Journal {
+        self.journal.take()
     }
 
     fn next_sequence(&self) -> u64 {
@@ -84,7 +84,7 @@ impl Eager {
     /// A call of any kind.
     pub(crate) fn within<R>(
         &self,
-        kind: Kind,
+        kind: CallKind,
         name: impl Into<Cow<'static, str>>,
         args: Args,
         sequence: Option<Sequence>,
@@ -102,7 +102,7 @@ impl Eager {
         name: impl Into<Cow<'static, str>>,
         body: impl FnOnce() -> R,
     ) -> R {
-        self.within(Kind::Annotation, name, Args::default(), None, body)
+        self.within(CallKind::Annotation, name, Args::default(), None, body)
     }
 
     /// Notes that a tensor is copied to the GPU here, or made there (the marks of `xmem profile`).
@@ -128,12 +128,12 @@ impl Eager {
 
     /// An annotation that is open until [`left`](Self::left).
     pub(crate) fn opened(&self, name: impl Into<Cow<'static, str>>) -> journal::Begun {
-        self.journal.borrow_mut().begin(Kind::Annotation, name, Args::default(), None)
+        self.journal.borrow_mut().begin(CallKind::Annotation, name, Args::default(), None)
     }
 
     /// A call of Python's that is open until [`left`](Self::left).
     pub(crate) fn entered(&self, name: String) -> journal::Begun {
-        self.journal.borrow_mut().begin(Kind::Python, name, Args::default(), None)
+        self.journal.borrow_mut().begin(CallKind::Python, name, Args::default(), None)
     }
 
     /// The end of a call of Python's.
@@ -143,12 +143,12 @@ impl Eager {
 
     /// An operator of which autograd knows nothing: one that is made of others, or is within one.
     pub(crate) fn call<R>(&self, name: &'static str, args: Args, body: impl FnOnce() -> R) -> R {
-        self.within(Kind::Operator, name, args, self.visible_sequence(), body)
+        self.within(CallKind::Operator, name, args, self.visible_sequence(), body)
     }
 
     /// The same with a name that is made.
     pub(crate) fn call_named<R>(&self, name: String, args: Args, body: impl FnOnce() -> R) -> R {
-        self.within(Kind::Operator, name, args, self.visible_sequence(), body)
+        self.within(CallKind::Operator, name, args, self.visible_sequence(), body)
     }
 
     fn visible_sequence(&self) -> Option<Sequence> {
@@ -164,7 +164,7 @@ impl Eager {
         body: impl FnOnce() -> R,
     ) -> R {
         let sequence = self.visible_sequence();
-        self.within(Kind::Operator, name, args, sequence, || {
+        self.within(CallKind::Operator, name, args, sequence, || {
             let above = self.below_autograd.replace(true);
             let result = body();
             self.below_autograd.set(above);

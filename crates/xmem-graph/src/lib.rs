@@ -1,5 +1,5 @@
 //! Training jobs from the graph of a model, without running it: an archive of torch.export or a model of ONNX goes in,
-//! and what PyTorch would do with it comes out as a profiler's trace.
+//! and what PyTorch would do with it comes out: the events that its profiler would record, as data or as a trace's text.
 //!
 //! A graph is *acted*: each operator allocates what ATen's operator allocates on a CPU and keeps what its gradient
 //! needs, backward runs in autograd's order, the optimizer goes over the parameters, and memory is freed with its
@@ -11,6 +11,7 @@ mod aten;
 mod dtype;
 mod eager;
 mod error;
+mod events;
 mod expression;
 pub mod graph;
 mod interpreter;
@@ -19,10 +20,12 @@ pub mod onnx;
 mod optimizer;
 pub mod pt2;
 mod ranks;
+mod text;
 mod training;
 
 pub use dtype::DType;
 pub use error::GraphError;
+pub use events::{ArgumentLists, CallKind, Happened, Sequence};
 pub use expression::{Expression, Function};
 pub use graph::Graph;
 pub use optimizer::{Implementation, Optimizer, OptimizerClass};

@@ -2,6 +2,7 @@
 //! value with its sizes (torch/export/pt2_archive, torch/_export/serde/schema.py). Weights are not read.
 
 mod contexts;
+mod json;
 mod read;
 mod zip;
 

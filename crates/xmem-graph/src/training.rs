@@ -7,8 +7,10 @@ use crate::aten::{Axes, Reduction};
 use crate::dtype::DType;
 use crate::eager::Eager;
 use crate::eager::arguments::{Absent, args};
+use crate::eager::journal::Journal;
 use crate::eager::tensor::Tensor;
 use crate::error::GraphError;
+use crate::events::{self, Happened};
 use crate::graph::{Graph, InputRole, ValueId};
 use crate::interpreter::{Course, Deaths, Findings, Interpreter, Settings, Value};
 use crate::optimizer::{Optimizer, Running};
@@ -160,18 +162,43 @@ impl Training {
     }
 }
 
-/// What a graph does, written as PyTorch's profiler writes what a CPU did.
-#[derive(Clone, Debug)]
+/// What a graph does, as PyTorch's profiler records what a CPU did.
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct ActedRun {
-    /// Kineto's JSON.
-    pub trace: String,
+    journal: Journal,
+    notes: String,
     /// Operators that have no definition: counted by the sizes of their results.
     pub unknown_operators: Vec<String>,
     /// Operators whose results have other sizes than the graph says.
     pub different_sizes: Vec<String>,
     /// Operators whose results have sizes that follow from values, with the most that these can be, which is taken.
     pub bounded_sizes: Vec<String>,
+}
+
+impl ActedRun {
+    /// The members of the recording beside its events, each with the JSON text of its value.
+    #[must_use]
+    pub fn members(&self) -> [(&'static str, &str); 5] {
+        [
+            ("schemaVersion", "1"),
+            ("with_stack", "0"),
+            ("profile_memory", "1"),
+            ("record_shapes", "1"),
+            ("xmem_recording", &self.notes),
+        ]
+    }
+
+    /// The events, in order of their start.
+    pub fn events(&self) -> impl ExactSizeIterator<Item = Happened<'_>> {
+        self.journal.events()
+    }
+
+    /// The recording as PyTorch's profiler writes it (Kineto's JSON).
+    #[must_use]
+    pub fn trace_text(&self) -> String {
+        events::json(&self.members(), self.events(), self.journal.now())
+    }
 }
 
 /// Runs a graph without values.
@@ -193,7 +220,8 @@ pub fn act(graph: &Graph, workload: &Workload) -> Result<ActedRun, GraphError> {
         return Err(GraphError::Huge);
     }
     Ok(ActedRun {
-        trace: eager.into_json(&notes),
+        journal: eager.into_journal(),
+        notes,
         unknown_operators: findings.unknown.into_iter().collect(),
         different_sizes: findings.different.into_iter().collect(),
         bounded_sizes: findings.bounded.into_iter().collect(),

@@ -112,7 +112,7 @@ fn a_training_step_allocates_and_frees_as_eager_pytorch_does() {
         + b39   288000  Optimizer.step#SGD.step
         + b40       40  Optimizer.step#SGD.step
     "#]]
-    .assert_eq(&listing(&run.trace, |place| place != "aten::detach"));
+    .assert_eq(&listing(&run.trace_text(), |place| place != "aten::detach"));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn inference_frees_each_activation_after_its_last_use() {
         - b19      160  aten::cross_entropy_loss
         - b18      160  -
     "#]]
-    .assert_eq(&listing(&run.trace, |place| place != "aten::empty"));
+    .assert_eq(&listing(&run.trace_text(), |place| place != "aten::empty"));
 }
 
 /// Casts of weights died in the order of their addresses, which differ from run to run.
@@ -151,7 +151,7 @@ fn casts_of_autocast_die_in_the_order_of_their_use() {
     workload.autocast = Some(DType::BF16);
     let run = act(&graph(), &workload).expect("it runs");
     // What the nodes do not keep of the casts dies where the context is left: those of the biases.
-    let lines = listing(&run.trace, |place| place == "-" || place == "aten::ones_like");
+    let lines = listing(&run.trace_text(), |place| place == "-" || place == "aten::ones_like");
     let (left, _) = lines.split_once("aten::ones_like").expect("backward follows");
     let casts: Vec<&str> = left.lines().filter(|line| line.starts_with("- ")).collect();
     let blocks: Vec<u32> = casts
@@ -170,7 +170,7 @@ fn a_weight_of_several_names_is_made_once() {
     let graph = pt2::read(archive).expect("it is whole").graph;
     assert_eq!(graph.inputs.iter().filter(|input| input.same_as.is_some()).count(), 3);
     let run = act(&graph, &Workload::default()).expect("it runs");
-    let trace: Value = serde_json::from_str(&run.trace).expect("JSON");
+    let trace: Value = serde_json::from_str(&run.trace_text()).expect("JSON");
     let events = trace["traceEvents"].as_array().expect("events").iter();
     let names = events.map(|event| event["name"].as_str().unwrap_or_default());
     let model: Vec<&str> = names.take_while(|name| !name.starts_with("ProfilerStep")).collect();
@@ -190,7 +190,7 @@ fn another_batch_size_scales_what_depends_on_it_alone() {
         let mut workload = training("adamw");
         workload.batch = Some(batch);
         let run = act(&graph(), &workload).expect("it runs");
-        let trace: Value = serde_json::from_str(&run.trace).expect("JSON");
+        let trace: Value = serde_json::from_str(&run.trace_text()).expect("JSON");
         let events = trace["traceEvents"].as_array().expect("events").iter();
         events
             .filter_map(|e| e["args"]["Bytes"].as_i64().filter(|b| *b > 0)?.try_into().ok())

@@ -322,6 +322,14 @@ impl<'p> JobLaw<'p> {
     }
 }
 
+impl LawPoint {
+    /// What a job needs that was run with this value, and has to run through enough iterations for the peaks to settle.
+    #[must_use]
+    pub fn of_run(value: u64, job: &Prediction<'_>) -> Self {
+        point(value, job, STEADY_ITERATIONS)
+    }
+}
+
 /// The memory of a job, which has to run through `iterations`.
 fn point(value: u64, job: &Prediction<'_>, iterations: usize) -> LawPoint {
     let ample = job.ample_outline();

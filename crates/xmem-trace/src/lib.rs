@@ -22,12 +22,13 @@
 //! `merge` puts chunks together in file order. The file is read, not mapped: memory stays within a few
 //! chunks whatever the file's size, and standard input takes the same way. An event in which anything
 //! is unusual is read by `parse` from simd-json's tape, and `repair` makes JSON of the oddities that
-//! are known.
+//! are known. A program that knows what happens fills the same columns without text (`built`).
 #![deny(unsafe_code)]
 
 mod argument_cache;
 pub mod baseline;
 mod builder;
+mod built;
 mod chunk_strings;
 mod columns;
 mod document;
@@ -54,6 +55,7 @@ mod source;
 mod strict;
 mod string_scan;
 
+pub use built::{BuiltCall, BuiltKind, TraceBuilder};
 pub use columns::{
     DeviceKind, DeviceProperties, FlowKind, FlowTable, MemoryTable, OpKind, OpTable, PythonTable,
     Signature, SignatureId, Thread, Trace, TraceHeader,

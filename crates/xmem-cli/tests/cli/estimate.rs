@@ -222,8 +222,9 @@ fn the_largest_batch_of_a_range_is_the_last_that_fits() {
 fn a_law_has_the_memory_of_any_batch_of_the_range() {
     let folder = Folder::empty();
     let (law, graph) = (folder.path("law.json"), graph("mlp_adam"));
-    let written = xmem(&[&graph, "-d", "t4-16g", "--batch", "8..40", "--law", &law, "-q"]);
+    let written = xmem(&[&graph, "-d", "t4-16g", "--batch", "8..40", "--law", &law]);
     assert_eq!(written.code, 0, "{}", written.stderr);
+    assert!(written.stderr.contains("--law: 33 batch sizes from 8 to 40"), "{}", written.stderr);
     let text = std::fs::read_to_string(&law).expect("written");
     let law: Value = serde_json::from_str(&text).expect("JSON");
     let numbers = |key: &str| -> Vec<u64> {
@@ -231,7 +232,10 @@ fn a_law_has_the_memory_of_any_batch_of_the_range() {
     };
     let values = numbers("values");
     assert_eq!((values.len(), law["blocks"]["unmatched"].as_u64()), (33, Some(0)));
-    // Of sizes that were acted and of others.
+    assert_eq!(
+        (numbers("recorded"), &numbers("needs_low_bytes")),
+        (values.clone(), &numbers("needs_high_bytes"))
+    );
     for batch in [8, 23, 31, 40] {
         let at = values.iter().position(|value| *value == batch).expect("a value");
         let asked = xmem(&[&graph, "-d", "t4-16g", "--batch", &batch.to_string(), "-f", "json"]);
@@ -239,6 +243,34 @@ fn a_law_has_the_memory_of_any_batch_of_the_range() {
         let listed = (numbers("allocated_bytes")[at], numbers("reserved_bytes")[at]);
         let known = |key: &str| peak[key].as_u64().expect("a number");
         assert_eq!(listed, (known("allocated_bytes"), known("reserved_bytes")), "{batch}");
+    }
+}
+
+/// Convolutions, autocast and checkpointing.
+#[test]
+fn a_law_says_the_largest_batch_that_fits() {
+    let folder = Folder::empty();
+    let law = folder.path("law.json");
+    for (graph, capacity, range) in [
+        (graph("resnet18_sgdm"), "900MiB", "2..7"),
+        (graph("gpt2_ampbf16_adamw"), "700MiB", "2..6"),
+        (graph("qwen3_adamw_ckpt"), "700MiB", "1..4"),
+    ] {
+        let of = |batch: &str, more: &[&str]| {
+            let all = [&[&graph, "--capacity", capacity, "--batch", batch][..], more].concat();
+            xmem(&all)
+        };
+        let searched = of(range, &["-q"]);
+        let with_law = of(range, &["--law", &law, "-q"]);
+        assert_eq!((&with_law.stdout, with_law.code), (&searched.stdout, searched.code), "{graph}");
+        let text = std::fs::read_to_string(&law).expect("written");
+        let law: Value = serde_json::from_str(&text).expect("JSON");
+        for (at, batch) in law["values"].as_array().expect("values").iter().enumerate() {
+            let asked = of(&batch.to_string(), &["-f", "json", "--min-capacity"]).json();
+            assert_eq!(law["allocated_bytes"][at], asked["peak"]["allocated_bytes"], "{batch}");
+            let needs = &law["needs_bytes"][at];
+            assert!(needs.as_u64() >= asked["min_capacity_bytes"].as_u64(), "{batch}: {needs}");
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! Arguments of operators as the profiler writes them (`Input Dims`, `Input type`, `Input Strides`,
 //! `Concrete Inputs`; torch/csrc/profiler/util.cpp, collection.cpp).
 
-use super::text;
+use crate::events::ArgumentLists;
+use crate::text;
 
 /// The arguments of one call.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Args {
     dims: String,
     types: String,
@@ -86,21 +87,18 @@ impl Args {
         self.concrete.push_str("\"\"");
     }
 
-    /// Members of the event's `args`, each with a comma behind it.
-    pub(crate) fn write(&self, text: &mut String) {
-        if self.dims.is_empty() {
-            return;
-        }
-        let columns = [
-            ("\"Input Dims\": [", &self.dims),
-            ("\"Input type\": [", &self.types),
-            ("\"Input Strides\": [", &self.strides),
-            ("\"Concrete Inputs\": [", &self.concrete),
-        ];
-        for (name, column) in columns {
-            text.push_str(name);
-            text.push_str(column);
-            text.push_str("], ");
+    /// Returns whether there are no arguments.
+    pub(super) fn is_empty(&self) -> bool {
+        self.dims.is_empty()
+    }
+
+    /// The lists.
+    pub(super) fn lists(&self) -> ArgumentLists<'_> {
+        ArgumentLists {
+            dims: &self.dims,
+            types: &self.types,
+            strides: &self.strides,
+            concrete: &self.concrete,
         }
     }
 }

@@ -3,9 +3,9 @@
 
 use super::Eager;
 use super::arguments::{Args, args};
-use super::journal::{Kind, Sequence};
 use super::tensor::{Edge, Node, NodeKind, Saved, Tensor};
 use crate::dtype::DType;
+use crate::events::{CallKind, Sequence};
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BinaryHeap};
@@ -176,7 +176,7 @@ impl Engine {
             NodeKind::Accumulate(_) => None,
         };
         let frame = format!("autograd::engine::evaluate_function: {}", node.name);
-        eager.within(Kind::Operator, frame, Args::default(), sequence, || {
+        eager.within(CallKind::Operator, frame, Args::default(), sequence, || {
             let hooks = node.before.borrow().clone();
             hooks.iter().for_each(|hook| hook(eager));
             let outputs = call(eager, &node, gradients, sequence);
@@ -236,7 +236,7 @@ fn call(
     let mut outputs = match &node.kind {
         NodeKind::Accumulate(leaf) => {
             let gradient = gradients.into_iter().next().flatten();
-            eager.within(Kind::Operator, node.name.clone(), arguments, sequence, || {
+            eager.within(CallKind::Operator, node.name.clone(), arguments, sequence, || {
                 if let Some(gradient) = gradient {
                     accumulate(eager, leaf, gradient);
                 }
@@ -247,7 +247,7 @@ fn call(
             return Vec::new();
         }
         NodeKind::Function(function) => {
-            eager.within(Kind::Operator, node.name.clone(), arguments, sequence, || {
+            eager.within(CallKind::Operator, node.name.clone(), arguments, sequence, || {
                 if gradients.iter().all(Option::is_none) {
                     return Vec::new();
                 }

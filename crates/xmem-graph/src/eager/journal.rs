@@ -1,8 +1,9 @@
-//! What happened, as PyTorch's profiler would write it: operators with their arguments, allocations and
-//! frees (torch/csrc/autograd/profiler_kineto.cpp).
+//! What happens, noted as PyTorch's profiler notes it: operators with their arguments, allocations and frees.
 
 use super::arguments::Args;
-use super::text::integer;
+use crate::events::{CallKind, Happened, Sequence};
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
 use std::borrow::Cow;
 
 /// Nanoseconds between two things that happen.
@@ -15,6 +16,8 @@ const ADDRESSES: u64 = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     events: Vec<Event>,
+    /// Each distinct list of arguments once.
+    arguments: IndexSet<Args, FxBuildHasher>,
     now: u64,
     allocated: u64,
     blocks: u64,
@@ -25,9 +28,10 @@ pub(crate) struct Journal {
 #[derive(Debug)]
 enum Event {
     Call {
-        kind: Kind,
+        kind: CallKind,
         name: Cow<'static, str>,
-        args: Args,
+        /// The row of the arguments, if there are any.
+        args: Option<u32>,
         sequence: Option<Sequence>,
         span: (u64, u64),
     },
@@ -37,21 +41,6 @@ enum Event {
         allocated: u64,
         time: u64,
     },
-}
-
-/// The kind of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Operator,
-    Annotation,
-    Python,
-}
-
-/// `Sequence number` and `Fwd thread id`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Sequence {
-    Forward(u64),
-    Backward(u64),
 }
 
 /// A call that has begun.
@@ -67,13 +56,14 @@ impl Journal {
     /// Begins a call.
     pub(crate) fn begin(
         &mut self,
-        kind: Kind,
+        kind: CallKind,
         name: impl Into<Cow<'static, str>>,
         args: Args,
         sequence: Option<Sequence>,
     ) -> Begun {
         let start = self.tick();
         let at = self.events.len();
+        let args = (!args.is_empty()).then(|| self.row_of(args));
         self.events.push(Event::Call {
             kind,
             name: name.into(),
@@ -82,6 +72,11 @@ impl Journal {
             span: (start, start),
         });
         Begun(at)
+    }
+
+    fn row_of(&mut self, args: Args) -> u32 {
+        let (row, _) = self.arguments.insert_full(args);
+        u32::try_from(row).expect("fewer than 2^32 lists of arguments")
     }
 
     /// Ends a call.
@@ -121,102 +116,28 @@ impl Journal {
         self.events.push(Event::Memory { address, bytes, allocated, time });
     }
 
-    /// Kineto's JSON, with `metadata` (members of the top-level object, each with a comma behind it).
-    pub(crate) fn into_json(self, metadata: &str) -> String {
-        let mut text = String::with_capacity(160 * self.events.len() + metadata.len() + 256);
-        text.push_str(
-            r#"{"schemaVersion": 1, "with_stack": 0, "profile_memory": 1, "record_shapes": 1, "#,
-        );
-        text.push_str(metadata);
-        text.push_str(r#""traceEvents": ["#);
-        for (row, event) in self.events.iter().enumerate() {
-            text.push_str(if row == 0 { "\n" } else { ",\n" });
-            event.write(row, &mut text);
-        }
-        // The profiler's span of the whole, which it writes at the end.
-        text.push_str(if self.events.is_empty() { "\n" } else { ",\n" });
-        text.push_str(r#"{"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "PyTorch Profiler", "ts": 0.000, "dur": "#);
-        micros(self.now, &mut text);
-        text.push_str(r#", "args": {"Op count": 0}}"#);
-        text.push_str("\n]}\n");
-        text
+    /// What happened, in order of its start.
+    pub(crate) fn events(&self) -> impl ExactSizeIterator<Item = Happened<'_>> {
+        self.events.iter().map(|event| match event {
+            Event::Call { kind, name, args, sequence, span: (start, end) } => Happened::Call {
+                kind: *kind,
+                name,
+                arguments: args.map(|row| (row, self.arguments[row as usize].lists())),
+                sequence: *sequence,
+                start: *start,
+                duration: end - start,
+            },
+            Event::Memory { address, bytes, allocated, time } => Happened::Memory {
+                address: *address,
+                bytes: *bytes,
+                allocated: *allocated,
+                time: *time,
+            },
+        })
     }
-}
 
-impl Event {
-    fn write(&self, row: usize, text: &mut String) {
-        match self {
-            Self::Call { kind, name, args, sequence, span: (start, end) } => {
-                let category = match kind {
-                    Kind::Operator => "cpu_op",
-                    Kind::Annotation => "user_annotation",
-                    Kind::Python => "python_function",
-                };
-                text.push_str(r#"{"ph": "X", "cat": ""#);
-                text.push_str(category);
-                text.push_str(r#"", "name": ""#);
-                escape(name, text);
-                text.push_str(r#"", "pid": 1, "tid": 1, "ts": "#);
-                micros(*start, text);
-                text.push_str(r#", "dur": "#);
-                micros(end - start, text);
-                text.push_str(r#", "args": {"#);
-                if let Some(sequence) = sequence {
-                    let (number, thread) = match sequence {
-                        Sequence::Forward(number) => (*number, 0_u8),
-                        Sequence::Backward(number) => (*number, 1),
-                    };
-                    text.push_str(r#""Sequence number": "#);
-                    integer(text, number);
-                    text.push_str(r#", "Fwd thread id": "#);
-                    integer(text, thread);
-                    text.push_str(", ");
-                }
-                args.write(text);
-                text.push_str(r#""Ev Idx": "#);
-                integer(text, row);
-                text.push_str("}}");
-            }
-            Self::Memory { address, bytes, allocated, time } => {
-                text.push_str(
-                    r#"{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": "#,
-                );
-                micros(*time, text);
-                text.push_str(r#", "args": {"Total Allocated": "#);
-                integer(text, *allocated);
-                text.push_str(r#", "Bytes": "#);
-                integer(text, *bytes);
-                text.push_str(r#", "Device Id": -1, "Device Type": 0, "Addr": "#);
-                integer(text, *address);
-                text.push_str(r#", "Ev Idx": "#);
-                integer(text, row);
-                text.push_str("}}");
-            }
-        }
-    }
-}
-
-/// Kineto writes microseconds with three decimals.
-fn micros(nanos: u64, text: &mut String) {
-    integer(text, nanos / 1000);
-    let decimals = nanos % 1000;
-    text.push_str(match decimals {
-        0..10 => ".00",
-        10..100 => ".0",
-        _ => ".",
-    });
-    integer(text, decimals);
-}
-
-fn escape(name: &str, text: &mut String) {
-    for c in name.chars() {
-        match c {
-            '"' | '\\' => {
-                text.push('\\');
-                text.push(c);
-            }
-            c if c.is_control() => text.push('?'),
-            c => text.push(c),
-        }
+    /// The time at which the recording ends, in nanoseconds.
+    pub(crate) fn now(&self) -> u64 {
+        self.now
     }
 }

@@ -1,6 +1,7 @@
 //! The JSON of an exported program (torch/_export/serde/schema.py).
 
 use super::contexts::flatten;
+use super::json::{Json, Object};
 use crate::dtype::DType;
 use crate::error::GraphError;
 use crate::expression::Expression;
@@ -8,7 +9,6 @@ use crate::graph::{
     Argument, Body, Graph, Input, InputRole, IntArgument, ModuleFrame, Operation, ResultValue,
     TensorInfo, ValueId, ValueInfo,
 };
-use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -21,33 +21,31 @@ const MOST_DIMENSIONS: usize = 64;
 /// Larger sizes are refused.
 const LARGEST: i64 = 1 << 40;
 
-type Object = Map<String, Value>;
-
 fn damaged(what: impl Into<String>) -> GraphError {
     GraphError::Format(what.into())
 }
 
-fn object<'a>(value: &'a Value, what: &str) -> Result<&'a Object, GraphError> {
+fn object<'a>(value: &'a Json<'a>, what: &str) -> Result<&'a Object<'a>, GraphError> {
     value.as_object().ok_or_else(|| damaged(format!("{what} is not an object")))
 }
 
-fn member<'a>(of: &'a Object, key: &str) -> Result<&'a Value, GraphError> {
+fn member<'a>(of: &'a Object<'a>, key: &str) -> Result<&'a Json<'a>, GraphError> {
     of.get(key).ok_or_else(|| damaged(format!("`{key}` is missing")))
 }
 
-fn array<'a>(value: &'a Value, what: &str) -> Result<&'a [Value], GraphError> {
-    value.as_array().map(Vec::as_slice).ok_or_else(|| damaged(format!("{what} is not a list")))
+fn array<'a>(value: &'a Json<'a>, what: &str) -> Result<&'a [Json<'a>], GraphError> {
+    value.as_array().ok_or_else(|| damaged(format!("{what} is not a list")))
 }
 
 /// The only member of an object: the kind of a union and its value.
-fn union(value: &Value) -> Option<(&str, &Value)> {
+fn union<'a>(value: &'a Json<'a>) -> Option<(&'a str, &'a Json<'a>)> {
     let object = value.as_object()?;
-    object.iter().map(|(k, v)| (k.as_str(), v)).find(|(k, _)| k.starts_with("as_"))
+    object.iter().find(|(k, _)| k.starts_with("as_"))
 }
 
 /// Reads the program.
 pub(super) fn graph(text: &str, weights: &BTreeMap<String, String>) -> Result<Graph, GraphError> {
-    let program: Value = serde_json::from_str(text).map_err(|e| damaged(e.to_string()))?;
+    let program: Json<'_> = serde_json::from_str(text).map_err(|e| damaged(e.to_string()))?;
     let program = object(&program, "the program")?;
     let module = object(member(program, "graph_module")?, "`graph_module`")?;
     let mut reader = Reader::default();
@@ -66,7 +64,7 @@ pub(super) fn graph(text: &str, weights: &BTreeMap<String, String>) -> Result<Gr
         }
     }
     tie(&mut inputs, &body, weights);
-    let torch = program.get("torch_version").and_then(Value::as_str).map(str::to_owned);
+    let torch = program.get("torch_version").and_then(Json::as_str).map(str::to_owned);
     Ok(Graph {
         inputs,
         body: Arc::new(body),
@@ -77,11 +75,11 @@ pub(super) fn graph(text: &str, weights: &BTreeMap<String, String>) -> Result<Gr
 }
 
 /// The most that sizes can be which follow from values, where a check in the model's code says it.
-fn most(constraints: Option<&Value>) -> BTreeMap<String, i64> {
-    let constraints = constraints.and_then(Value::as_object).into_iter().flatten();
+fn most(constraints: Option<&Json<'_>>) -> BTreeMap<String, i64> {
+    let constraints = constraints.and_then(Json::as_object).into_iter().flat_map(Object::iter);
     let stated = constraints.filter_map(|(symbol, range)| {
         let most = range.get("max_val")?.as_i64().filter(|most| (0..=LARGEST).contains(most))?;
-        symbol.starts_with('u').then(|| (symbol.clone(), most))
+        symbol.starts_with('u').then(|| (symbol.to_owned(), most))
     });
     stated.collect()
 }
@@ -114,13 +112,13 @@ fn tie(inputs: &mut [Input], body: &Body, weights: &BTreeMap<String, String>) {
 
 /// `model_weights_config.json`: the file of each parameter's and buffer's data.
 pub(super) fn weights(text: &str) -> BTreeMap<String, String> {
-    let config: Value = serde_json::from_str(text).unwrap_or_default();
-    let entries = config.get("config").and_then(Value::as_object);
-    let file = |entry: &Value| Some(entry.get("path_name")?.as_str()?.to_owned());
+    let config: Json<'_> = serde_json::from_str(text).unwrap_or_default();
+    let entries = config.get("config").and_then(Json::as_object);
+    let file = |entry: &Json<'_>| Some(entry.get("path_name")?.as_str()?.to_owned());
     entries
         .into_iter()
-        .flatten()
-        .filter_map(|(name, entry)| Some((name.clone(), file(entry)?)))
+        .flat_map(Object::iter)
+        .filter_map(|(name, entry)| Some((name.to_owned(), file(entry)?)))
         .collect()
 }
 
@@ -129,15 +127,15 @@ fn id(at: usize) -> ValueId {
 }
 
 /// The name of an input's value, and its role.
-fn input(spec: &Value) -> Option<(&str, InputRole)> {
+fn input<'a>(spec: &'a Json<'a>) -> Option<(&'a str, InputRole)> {
     let (kind, spec) = spec.as_object()?.iter().next()?;
-    let text = |key: &str| spec.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |key: &str| spec.get(key).and_then(Json::as_str).unwrap_or_default().to_owned();
     let arg = spec.get("arg")?;
-    let plain = arg.get("name").and_then(Value::as_str);
-    let name = plain.or_else(|| union(arg)?.1.get("name").and_then(Value::as_str));
+    let plain = arg.get("name").and_then(Json::as_str);
+    let name = plain.or_else(|| union(arg)?.1.get("name").and_then(Json::as_str));
     Some((
         name?,
-        match kind.as_str() {
+        match kind {
             "parameter" => InputRole::Parameter(text("parameter_name")),
             "buffer" => InputRole::Buffer(text("buffer_name")),
             "tensor_constant" => InputRole::Constant(text("tensor_constant_name")),
@@ -174,20 +172,20 @@ impl Names {
 }
 
 impl Reader {
-    fn body(&mut self, graph: &Object, depth: usize) -> Result<Body, GraphError> {
+    fn body(&mut self, graph: &Object<'_>, depth: usize) -> Result<Body, GraphError> {
         if depth > DEEPEST {
             return Err(damaged("graphs within graphs without end"));
         }
         let mut names = Names::default();
-        if let Some(tensors) = graph.get("tensor_values").and_then(Value::as_object) {
-            for (name, meta) in tensors {
+        if let Some(tensors) = graph.get("tensor_values").and_then(Json::as_object) {
+            for (name, meta) in tensors.iter() {
                 let info = self.tensor(name, meta)?;
                 let id = names.id(name);
                 names.values[id.0 as usize].tensor = Some(info);
             }
         }
-        if let Some(numbers) = graph.get("sym_int_values").and_then(Value::as_object) {
-            for (name, value) in numbers {
+        if let Some(numbers) = graph.get("sym_int_values").and_then(Json::as_object) {
+            for (name, value) in numbers.iter() {
                 let id = names.id(name);
                 names.values[id.0 as usize].number = self.size(value);
             }
@@ -210,9 +208,9 @@ impl Reader {
         Ok(flatten(body, &mut self.contexts))
     }
 
-    fn tensor(&mut self, name: &str, meta: &Value) -> Result<TensorInfo, GraphError> {
+    fn tensor(&mut self, name: &str, meta: &Json<'_>) -> Result<TensorInfo, GraphError> {
         let meta = object(meta, name)?;
-        let number = meta.get("dtype").and_then(Value::as_u64).unwrap_or(0);
+        let number = meta.get("dtype").and_then(Json::as_u64).unwrap_or(0);
         let dtype = DType::of_export(number).ok_or_else(|| GraphError::Size {
             value: name.to_owned(),
             reason: format!("its type ({number}) is not supported"),
@@ -233,12 +231,12 @@ impl Reader {
             return Err(damaged(format!("`{name}` has {} dimensions", dims.len())));
         }
         let strides = sizes("strides").unwrap_or_default();
-        let requires_grad = meta.get("requires_grad").and_then(Value::as_bool).unwrap_or(false);
+        let requires_grad = meta.get("requires_grad").and_then(Json::as_bool).unwrap_or(false);
         Ok(TensorInfo { dims, strides, dtype, requires_grad })
     }
 
     /// A size, and the value that it had when the graph was made.
-    fn size(&mut self, value: &Value) -> Option<Expression> {
+    fn size(&mut self, value: &Json<'_>) -> Option<Expression> {
         match union(value)? {
             ("as_int", number) => {
                 number.as_i64().filter(|n| n.abs() <= LARGEST).map(Expression::Number)
@@ -259,7 +257,7 @@ impl Reader {
 
     fn node(
         &mut self,
-        node: &Object,
+        node: &Object<'_>,
         names: &mut Names,
         depth: usize,
     ) -> Result<Operation, GraphError> {
@@ -267,7 +265,7 @@ impl Reader {
         let target = target.strip_prefix("torch.ops.").unwrap_or(target).to_owned();
         let mut arguments = Vec::new();
         for (at, input) in array(member(node, "inputs")?, "`inputs`")?.iter().enumerate() {
-            let name = input.get("name").and_then(Value::as_str).filter(|n| !n.is_empty());
+            let name = input.get("name").and_then(Json::as_str).filter(|n| !n.is_empty());
             let name = name.map_or_else(|| at.to_string(), str::to_owned);
             let argument = input
                 .get("arg")
@@ -278,8 +276,8 @@ impl Reader {
         for output in array(member(node, "outputs")?, "`outputs`")? {
             results.push(match union(output) {
                 Some(("as_tensors" | "as_optional_tensors", list)) => {
-                    let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
-                    let named = |v: &Value, names: &mut Names| {
+                    let list = list.as_array().unwrap_or_default();
+                    let named = |v: &Json<'_>, names: &mut Names| {
                         let v = union(v).map_or(v, |(_, v)| v);
                         name_of(v).map(|name| names.id(name))
                     };
@@ -290,7 +288,7 @@ impl Reader {
             });
         }
         let stack =
-            node.get("metadata").and_then(|m| m.get("nn_module_stack")).and_then(Value::as_str);
+            node.get("metadata").and_then(|m| m.get("nn_module_stack")).and_then(Json::as_str);
         Ok(Operation {
             target,
             arguments,
@@ -302,7 +300,7 @@ impl Reader {
 
     fn argument(
         &mut self,
-        value: &Value,
+        value: &Json<'_>,
         names: &mut Names,
         depth: usize,
     ) -> Result<Argument, GraphError> {
@@ -311,7 +309,7 @@ impl Reader {
         let fits = |n: &i64| {
             n.unsigned_abs() <= LARGEST.unsigned_abs() || *n == i64::MAX || *n == i64::MIN
         };
-        let int = |v: &Value| {
+        let int = |v: &Json<'_>| {
             v.as_i64()
                 .filter(fits)
                 .ok_or_else(|| damaged(format!("`{}` is not a number", excerpt(v))))
@@ -322,7 +320,7 @@ impl Reader {
             }
             "as_tensors" | "as_optional_tensors" => {
                 let list = array(value, "a list of tensors")?;
-                let named = |v: &Value, names: &mut Names| {
+                let named = |v: &Json<'_>, names: &mut Names| {
                     let v = union(v).map_or(v, |(_, v)| v);
                     name_of(v).map(|name| names.id(name))
                 };
@@ -371,7 +369,7 @@ impl Reader {
 }
 
 /// A number or a value of the graph.
-fn symbolic(value: &Value, names: &mut Names) -> Argument {
+fn symbolic(value: &Json<'_>, names: &mut Names) -> Argument {
     match union(value) {
         Some(("as_int", v)) => Argument::Int(v.as_i64().unwrap_or(0)),
         Some(("as_float", v)) => Argument::Float(number(v)),
@@ -384,7 +382,7 @@ fn symbolic(value: &Value, names: &mut Names) -> Argument {
 }
 
 /// A number; infinities are words.
-fn number(value: &Value) -> f64 {
+fn number(value: &Json<'_>) -> f64 {
     match value.as_str() {
         Some("Infinity") => f64::INFINITY,
         Some("-Infinity") => f64::NEG_INFINITY,
@@ -393,14 +391,11 @@ fn number(value: &Value) -> f64 {
     }
 }
 
-fn name_of(value: &Value) -> Option<&str> {
-    value
-        .get("name")
-        .and_then(Value::as_str)
-        .or_else(|| value.get("as_name").and_then(Value::as_str))
+fn name_of<'a>(value: &'a Json<'a>) -> Option<&'a str> {
+    value.get("name").and_then(Json::as_str).or_else(|| value.get("as_name").and_then(Json::as_str))
 }
 
-fn excerpt(value: &Value) -> String {
+fn excerpt(value: &Json<'_>) -> String {
     value.to_string().chars().take(60).collect()
 }
 

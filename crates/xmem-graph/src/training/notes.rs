@@ -11,7 +11,7 @@ use crate::ranks::{Ranks, Sharing};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// The member of the trace's top-level object, with a comma behind it.
+/// The value of the trace's member `xmem_recording`, as JSON.
 pub(super) fn of(job: &Job<'_>, findings: &Findings) -> String {
     let workload = job.workload;
     let mut notes = json!({
@@ -50,7 +50,7 @@ pub(super) fn of(job: &Job<'_>, findings: &Findings) -> String {
     if let Some(ranks) = &workload.ranks {
         object.extend(of_ranks(ranks, &job.model));
     }
-    format!(r#""xmem_recording": {notes}, "#)
+    notes.to_string()
 }
 
 /// The processes of the job, and how they share the model.

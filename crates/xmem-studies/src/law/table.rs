@@ -8,6 +8,9 @@ use xmem_types::Bytes;
 /// The most values that a table lists.
 const MOST_ROWS: u64 = 512;
 
+/// The most values that a table of runs lists.
+const MOST_RUNS: u64 = 4096;
+
 /// The share by which a law may be off about any value that was not recorded: of the laws in docs/accuracy.md, what needs came out
 /// nearer than that for nearly all values.
 const LEAST_OFF: f64 = 0.005;
@@ -128,15 +131,25 @@ impl LawTable {
     /// The values of that table.
     #[must_use]
     pub fn values(law: &JobLaw<'_>) -> Vec<u64> {
-        let (least, greatest) = law.bounds();
-        let mut values: Vec<u64> = match greatest - least < MOST_ROWS {
-            true => (least..=greatest).collect(),
-            false => spread(least, greatest),
-        };
+        let mut values = listed(law.bounds(), MOST_ROWS);
         values.extend(law.values());
         values.sort_unstable();
         values.dedup();
         values
+    }
+
+    /// The values from one to another of a table in which each is run: all of them; where there are more than 4,096, as many
+    /// in equal proportions.
+    #[must_use]
+    pub fn values_to_run(least: u64, greatest: u64) -> Vec<u64> {
+        listed((least, greatest), MOST_RUNS)
+    }
+
+    /// The table of a job that was run with every value that it lists, ascending.
+    #[must_use]
+    pub fn of_runs(subject: LawSubject, points: Vec<LawPoint>, summary: LawSummary) -> Self {
+        let recorded = points.iter().map(|point| point.value).collect();
+        Self::from_rows(subject, recorded, points, summary, Vec::new())
     }
 
     /// The table of these rows, which ascend by value.
@@ -186,9 +199,17 @@ impl LawTable {
     }
 }
 
-/// Values from one to another, each greater than the one before by the same share.
-fn spread(least: u64, greatest: u64) -> Vec<u64> {
-    let factor = (greatest as f64 / least.max(1) as f64).powf(1.0 / (MOST_ROWS - 1) as f64);
+/// All values from one to another; where there are more than `most`, as many in equal proportions.
+fn listed((least, greatest): (u64, u64), most: u64) -> Vec<u64> {
+    match greatest - least < most {
+        true => (least..=greatest).collect(),
+        false => spread(least, greatest, most),
+    }
+}
+
+/// Values from one to another, each greater than the one before by the same share: at most so many.
+fn spread(least: u64, greatest: u64, most: u64) -> Vec<u64> {
+    let factor = (greatest as f64 / least.max(1) as f64).powf(1.0 / (most - 1) as f64);
     let mut values = vec![least];
     let mut exact = least.max(1) as f64;
     while let Some(&last) = values.last().filter(|last| **last < greatest) {
@@ -236,10 +257,21 @@ mod tests {
 
     #[test]
     fn values_are_spread_in_equal_proportions() {
-        let values = spread(1, 4096);
+        let values = spread(1, 4096, MOST_ROWS);
         assert_eq!((values[0], values[values.len() - 1]), (1, 4096));
         assert!(values.len() <= MOST_ROWS as usize && values.contains(&20));
         assert!(values.windows(2).all(|two| two[0] < two[1] && two[1] - two[0] <= two[1] / 50 + 1));
+    }
+
+    #[test]
+    fn a_table_of_runs_has_no_range() {
+        assert_eq!(LawTable::values_to_run(8, 1000).len(), 993);
+        let spread = LawTable::values_to_run(1, 1 << 20);
+        assert!(spread.len() as u64 <= MOST_RUNS && spread[spread.len() - 1] == 1 << 20);
+        let points = vec![point(1, 1000), point(2, 2000), point(4, 1500)];
+        let law = LawTable::of_runs(LawSubject::default(), points, LawSummary::default());
+        let need = law.at(2).expect("run");
+        assert_eq!((need.is_recorded, need.range), (true, (Bytes(2000), Bytes(2000))));
     }
 
     #[test]

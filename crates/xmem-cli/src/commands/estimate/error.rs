@@ -6,7 +6,6 @@ use miette::Diagnostic;
 use thiserror::Error;
 use xmem_estimate::GraphJobError;
 use xmem_graph::GraphError;
-use xmem_studies::law::LawError;
 
 failures! {
     /// A graph that cannot be estimated.
@@ -30,8 +29,6 @@ failures! {
         #[error("--law needs a range of batch sizes")]
         #[diagnostic(help("add --batch 1..512, for example"))]
         LawWithoutRange => Usage,
-        #[error("--law has no memory as a function of the batch size: {reason}")]
-        NoLaw { reason: LawError } => Unreadable,
     }
 }
 
@@ -42,7 +39,6 @@ pub(super) fn failure(graph: &str, error: GraphJobError) -> CliError {
         GraphJobError::Graph(source) => EstimateGraphFailure::Graph { graph, source }.into(),
         GraphJobError::Settings(source) => EstimateGraphFailure::Options { graph, source }.into(),
         GraphJobError::NoJob => EstimateGraphFailure::NoJob { graph }.into(),
-        GraphJobError::Read(source) => source.into(),
         GraphJobError::Estimate(source) => estimate::failure(&graph, source),
         source => EstimateGraphFailure::DType { source }.into(),
     }

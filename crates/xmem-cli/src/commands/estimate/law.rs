@@ -1,87 +1,83 @@
-//! The memory of a graph's job as a function of the batch size: a law of acted runs.
+//! The memory of a graph's job as a function of the batch size: every size is acted and replayed.
 
 use super::batches::BatchRange;
-use super::error::EstimateGraphFailure;
 use super::question::Question;
 use crate::error::CliError;
-use crate::{cudnn, estimate, output, pool};
+use crate::global::Verbosity;
+use crate::progress::Progress;
+use crate::terminal::note;
+use crate::{estimate, pool};
 use rayon::prelude::*;
-use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::path::Path;
 use xmem::predict::STEADY_ITERATIONS;
-use xmem::{Job, ReadOptions};
-use xmem_report::json;
-use xmem_studies::law::{JobLaw, LawSubject, LawTable, RecordedPart};
+use xmem::{Job, PredictedJob};
+use xmem_estimate::GraphJob;
+use xmem_studies::law::{JobLaw, LawPoint, LawSubject, LawSummary, LawTable, RecordedPart};
 
-/// The share by which a law may be off about a run that it was not made from, before another size is run.
-const CLOSE: f64 = 0.0005;
-
-/// The most sizes that are run beside those that double.
-const MOST: usize = 12;
-
-/// Writes the law of a range; returns its greatest size.
-pub(super) fn write(
+/// The law of a range.
+pub(super) fn of(
     question: &Question<'_>,
     range: BatchRange,
-    file: &Path,
-) -> Result<u64, CliError> {
-    let law = pool::run(None, |_| law(question, range))?;
-    output::write(json::line(&json::LawDocument::new(&law)).as_bytes(), Some(file))?;
-    Ok(u64::from(range.high.get()))
+    verbosity: Verbosity,
+) -> Result<LawTable, CliError> {
+    let values = LawTable::values_to_run(value(range.low), value(range.high));
+    note(
+        &format!("--law: {} batch sizes from {} to {}", values.len(), range.low, range.high),
+        verbosity,
+    );
+    let progress = Progress::of_steps(values.len(), "batch sizes", verbosity);
+    pool::run(None, |_| law(question, range, &values, &progress))
 }
 
-fn law(question: &Question<'_>, range: BatchRange) -> Result<LawTable, CliError> {
-    let convolutions = cudnn::source(&question.args.estimate.cudnn)?;
+fn law(
+    question: &Question<'_>,
+    range: BatchRange,
+    values: &[u64],
+    progress: &Progress,
+) -> Result<LawTable, CliError> {
+    let point = |value: &u64| {
+        let job = acted(question, *value)?;
+        let predicted = question.estimate.predict(&job);
+        let predicted = predicted.map_err(|error| estimate::failure(question.name, error))?;
+        let point = LawPoint::of_run(*value, predicted.prediction());
+        progress.advance();
+        Ok((point, predicted.prediction().device().taken))
+    };
+    let points = values.par_iter().map(point).collect::<Result<Vec<_>, CliError>>()?;
     let device = &question.estimate.target().device;
     let subject = LawSubject {
         name: "batch".to_owned(),
         command: format!("xmem estimate {}", question.name),
         device: device.name.clone(),
         memory: device.memory,
+        context: points.first().map_or(device.context, |(_, context)| *context),
         notes: vec!["from the graph of the model: nothing was run".to_owned()],
-        ..LawSubject::default()
     };
-    let mut jobs: BTreeMap<NonZeroU32, Job> = BTreeMap::new();
-    let mut sizes = range.doublings();
-    let mut extra = 0;
-    loop {
-        let run =
-            |size: &NonZeroU32| question.acted(Some(*size), |_, run| read(question, &run.trace));
-        let new = sizes.par_iter().map(run).collect::<Result<Vec<_>, _>>()?;
-        jobs.extend(sizes.iter().copied().zip(new));
-        let predict = |(size, job): (&NonZeroU32, _)| {
-            let predicted = question.estimate.predict(job);
-            Ok((*size, predicted.map_err(|error| estimate::failure(question.name, error))?))
-        };
-        let predicted =
-            jobs.par_iter().map(predict).collect::<Result<Vec<(NonZeroU32, _)>, CliError>>()?;
-        let predictions = predicted.iter().map(|(size, job)| (value(*size), job.prediction()));
-        let law = JobLaw::new(predictions, RecordedPart::Iterations, STEADY_ITERATIONS)
-            .map_err(|reason| EstimateGraphFailure::NoLaw { reason })?;
-        let known: Vec<u64> = law.values().collect();
-        let law = law.with_convolutions((&*convolutions, device), &known);
-        sizes = law.next(&law.check(), CLOSE).into_iter().filter_map(size).collect();
-        sizes.retain(|size| !jobs.contains_key(size));
-        sizes.truncate(MOST - extra);
-        extra += sizes.len();
-        if sizes.is_empty() {
-            let listed = LawTable::values(&law);
-            let law = law.with_convolutions((&*convolutions, device), &listed);
-            let subject = LawSubject { context: law.context(), ..subject };
-            return Ok(LawTable::new(&law, subject));
-        }
-    }
+    let points = points.into_iter().map(|(point, _)| point).collect();
+    Ok(LawTable::of_runs(subject, points, summary(question, range)?))
 }
 
-fn read(question: &Question<'_>, trace: &str) -> Result<Job, CliError> {
-    Ok(Job::from_named_bytes(trace.as_bytes(), question.name, &ReadOptions::default())?)
+/// How the sizes of blocks follow from the batch size, by those that double.
+fn summary(question: &Question<'_>, range: BatchRange) -> Result<LawSummary, CliError> {
+    let sizes: Vec<u64> = range.doublings().into_iter().map(value).collect();
+    let jobs = sizes.par_iter().map(|value| acted(question, *value));
+    let jobs = jobs.collect::<Result<Vec<Job>, _>>()?;
+    let predict = |job| {
+        let predicted = question.estimate.predict(job);
+        predicted.map_err(|error| estimate::failure(question.name, error))
+    };
+    let predicted = jobs.par_iter().map(predict).collect::<Result<Vec<_>, CliError>>()?;
+    let predictions = sizes.iter().copied().zip(predicted.iter().map(PredictedJob::prediction));
+    let law = JobLaw::new(predictions, RecordedPart::Iterations, STEADY_ITERATIONS);
+    // Sizes of which no two have most blocks in common are still known one by one.
+    Ok(law.map(|law| law.summary()).unwrap_or_default())
+}
+
+fn acted(question: &Question<'_>, value: u64) -> Result<Job, CliError> {
+    let size = u32::try_from(value).ok().and_then(NonZeroU32::new);
+    question.acted(size, |_, run| Ok(GraphJob::analyzed(&run)))
 }
 
 fn value(size: NonZeroU32) -> u64 {
     size.get().into()
-}
-
-fn size(value: u64) -> Option<NonZeroU32> {
-    NonZeroU32::new(u32::try_from(value).ok()?)
 }

@@ -30,7 +30,7 @@ impl Question<'_> {
     pub(super) fn answer(&self, batch: Option<NonZeroU32>) -> Result<Answered, CliError> {
         self.acted(batch, |job, run| {
             if let Some(file) = &self.args.answer.trace {
-                output::write(run.trace.as_bytes(), Some(file))?;
+                output::write(&GraphJob::trace_text(&run), Some(file))?;
             }
             let answer = job.answer(&run, self.estimate);
             let answer = answer.map_err(|error| error::failure(self.name, error))?;

@@ -4,19 +4,23 @@ use super::args::{EstimateGraphArgs, GraphFormat};
 use super::batches::{BatchRange, Batches};
 use super::error::EstimateGraphFailure;
 use super::question::{Answered, Question};
-use super::{law, page, search};
+use super::search::{self, Searched};
+use super::{law, page};
 use crate::commands::Outcome;
 use crate::device;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::global::{Global, Verbosity};
 use crate::input::{self, Kind};
+use crate::output;
 use crate::overwrite::{self, Output};
 use crate::terminal::{note, shown};
 use rayon::prelude::*;
+use std::num::NonZeroU32;
 use xmem::Verdict;
 use xmem::predict::CapacitySearch;
 use xmem_estimate::Source;
+use xmem_report::json;
 
 /// Runs the command.
 pub(crate) fn run(args: &EstimateGraphArgs, global: &Global) -> Outcome {
@@ -67,14 +71,22 @@ fn read(args: &EstimateGraphArgs, name: &str) -> Result<Source, CliError> {
 
 /// Looks for the largest batch size that fits, and writes the law.
 fn search_range(question: &Question<'_>, range: BatchRange, global: &Global) -> Outcome {
-    let (answers, largest) = search::largest(range, |size| question.answer(Some(size)))?;
+    let law = question.args.answer.law.as_deref();
+    let law =
+        law.map(|file| Ok::<_, CliError>((file, law::of(question, range, global.verbosity())?)));
+    let law = law.transpose()?;
+    let ask = |size| question.answer(Some(size));
+    let Searched { answers, largest, gaps } = match &law {
+        Some((_, law)) => search::by_law(range, law, ask)?,
+        None => search::largest(range, ask)?,
+    };
     let mut text = page::page(&answers, question.args, global);
     if question.args.answer.format == GraphFormat::Text {
         if global.verbosity() == Verbosity::Quiet {
             text.clear();
         }
         text += &match largest {
-            Some(size) => format!("largest batch that fits: {size}\n"),
+            Some(size) => format!("largest batch that fits: {size}\n{}", without(&gaps)),
             None => {
                 let is_open = answers.iter().any(|a| a.answer.verdict != Verdict::DoesNotFit);
                 let fits = if is_open { "is sure to fit" } else { "fits" };
@@ -83,9 +95,9 @@ fn search_range(question: &Question<'_>, range: BatchRange, global: &Global) -> 
         };
     }
     question.print(&text)?;
-    if let Some(file) = &question.args.answer.law {
-        let last = law::write(question, range, file)?;
-        let ask = format!("xmem check {} --at batch={last}", shown(file));
+    if let Some((file, law)) = &law {
+        output::write(json::line(&json::LawDocument::new(law)).as_bytes(), Some(file))?;
+        let ask = format!("xmem check {} --at batch={}", shown(file), range.high);
         note(
             &format!("{} says what each batch size needs: {ask}", shown(file)),
             global.verbosity(),
@@ -93,4 +105,40 @@ fn search_range(question: &Question<'_>, range: BatchRange, global: &Global) -> 
     }
     let least = answers.iter().map(|a| Exit::from(a.answer.verdict)).min();
     Ok(question.exit(least.unwrap_or(Exit::Fits)))
+}
+
+/// The sizes that do not fit although a larger one does, as a line; runs of them as `3..5`.
+fn without(gaps: &[NonZeroU32]) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for size in gaps.iter().map(|size| size.get()) {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == size => *last = size,
+            _ => runs.push((size, size)),
+        }
+    }
+    let run = |(first, last): &(u32, u32)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}..{last}"),
+    };
+    let runs: Vec<String> = runs.iter().map(run).collect();
+    match runs.is_empty() {
+        true => String::new(),
+        false => format!("smaller ones that do not fit: {}\n", runs.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_that_do_not_fit_are_listed_in_runs() {
+        let sizes = |of: &[u32]| of.iter().filter_map(|size| NonZeroU32::new(*size)).collect();
+        let line = |of: &[u32]| {
+            let sizes: Vec<NonZeroU32> = sizes(of);
+            without(&sizes)
+        };
+        assert_eq!(line(&[]), "");
+        assert_eq!(line(&[3, 4, 5, 9]), "smaller ones that do not fit: 3..5, 9\n");
+    }
 }

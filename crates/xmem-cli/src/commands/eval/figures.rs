@@ -56,10 +56,8 @@ pub(super) fn of_graph(
     let workload = settings.workload(&source).map_err(|error| of_graph(&error))?;
     let acted = GraphJob { source: &source, workload: &workload, name: &name };
     let acted = acted.act().map_err(|error| of_graph(&error))?;
-    let read = Job::from_named_bytes(acted.trace.as_bytes(), &name, &ReadOptions::default())
-        .map_err(|error| of_graph(&error))?;
     let builder = builder(&job.device).convolutions(convolutions);
-    of_job(&read, builder, job, estimator, classes)
+    of_job(&GraphJob::analyzed(&acted), builder, job, estimator, classes)
 }
 
 /// The estimate from what a job does.

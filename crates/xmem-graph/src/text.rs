@@ -3,17 +3,17 @@
 use itoa::Integer;
 
 /// A whole number.
-pub(super) fn integer(text: &mut String, value: impl Integer) {
+pub(crate) fn integer(text: &mut String, value: impl Integer) {
     text.push_str(itoa::Buffer::new().format(value));
 }
 
 /// `[1, 2, 3]`.
-pub(super) fn integers(text: &mut String, values: &[i64]) {
+pub(crate) fn integers(text: &mut String, values: &[i64]) {
     list(text, values.iter(), |text, value| integer(text, *value));
 }
 
 /// `[…, …]`.
-pub(super) fn list<T>(
+pub(crate) fn list<T>(
     text: &mut String,
     values: impl Iterator<Item = T>,
     mut write: impl FnMut(&mut String, T),
@@ -29,6 +29,6 @@ pub(super) fn list<T>(
 }
 
 /// Python's name of a boolean.
-pub(super) fn boolean(value: bool) -> &'static str {
+pub(crate) fn boolean(value: bool) -> &'static str {
     if value { "True" } else { "False" }
 }
