@@ -57,6 +57,7 @@ mod tests {
     use crate::{JobSettings, Purpose, Source};
     use xmem::ReadOptions;
     use xmem::trace::read_bytes;
+    use xmem::types::SEAL_KEY;
 
     /// Graphs with loops of Python, autocast, checkpointing, and a model of ONNX.
     const GRAPHS: [&[u8]; 4] = [
@@ -85,7 +86,9 @@ mod tests {
             let run = source.act(&workload).expect("it runs");
             let (built, notes) = of(&run);
             let text = text(&run);
-            let (read, read_notes) = read_bytes(&text, &ReadOptions::default()).expect("a trace");
+            let (mut read, read_notes) =
+                read_bytes(&text, &ReadOptions::default()).expect("a trace");
+            read.header.take_extra(SEAL_KEY).expect("a seal");
             assert!(columns(&built) == columns(&read), "{} events", built.event_count);
             assert_eq!(format!("{notes:?}"), format!("{read_notes:?}"));
         }

@@ -8,6 +8,9 @@ use crate::graph::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// A context, the graph that runs in it, and what this is given.
+type Opened = (ContextKind, Arc<Body>, Vec<(String, Argument)>);
+
 /// What stands for a value.
 type Renamed = BTreeMap<ValueId, Argument>;
 
@@ -64,7 +67,7 @@ pub(super) fn flatten(mut body: Body, count: &mut u32) -> Body {
 }
 
 /// The context that an operator opens, with the graph that it runs and what this is given.
-fn context(node: &Operation) -> Option<(ContextKind, Arc<Body>, Vec<(String, Argument)>)> {
+fn context(node: &Operation) -> Option<Opened> {
     let at = node.arguments.iter().position(|(_, a)| matches!(a, Argument::Body(_)))?;
     let (_, Argument::Body(body)) = &node.arguments[at] else { return None };
     let flag = node.arguments[..at].iter().find_map(|(_, argument)| match argument {

@@ -110,7 +110,7 @@ impl Modules {
         let parent_class = self.classes.get(parent).map(String::as_str);
         let is_in_list = matches!(parent_class, None | Some("Sequential"));
         let is_numbered = name.ends_with(|c: char| c.is_ascii_digit());
-        if !(is_in_list || is_numbered) || (class == "Sequential" && !is_in_list) {
+        if !is_in_list && (class == "Sequential" || !is_numbered) {
             return false;
         }
         let has_modules = self.classes.keys().any(|other| other != path && is_below(other, path));

@@ -34,9 +34,15 @@ pub(crate) struct Sharded {
     groups: Vec<Group>,
     /// What the modules of a model share, by model.
     models: BTreeMap<usize, Shared>,
-    /// Values outside a call that it has other tensors for.
-    outside: RefCell<Vec<(usize, Vec<(usize, Value)>)>>,
+    /// What calls that run have other tensors for.
+    outside: RefCell<Vec<Outside>>,
     me: std::rc::Weak<Self>,
+}
+
+/// Values, by their place, that a call has other tensors for until it ends.
+struct Outside {
+    end: usize,
+    values: Vec<(usize, Value)>,
 }
 
 /// `FSDPParamGroup`.
@@ -192,8 +198,8 @@ impl Sharded {
             self.shared(call.module).gathered.take();
         }
         let mut outside = self.outside.borrow_mut();
-        if let Some(at) = outside.iter().rposition(|(end, _)| *end == call.nodes.end) {
-            for (id, value) in outside.swap_remove(at).1 {
+        if let Some(at) = outside.iter().rposition(|of| of.end == call.nodes.end) {
+            for (id, value) in outside.swap_remove(at).values {
                 values[id] = Some(value);
             }
         }
@@ -288,7 +294,7 @@ impl Sharded {
             values[at] = Some(Value::Tensor(result));
         }
         if !kept.is_empty() {
-            self.outside.borrow_mut().push((call.nodes.end, kept));
+            self.outside.borrow_mut().push(Outside { end: call.nodes.end, values: kept });
         }
     }
 

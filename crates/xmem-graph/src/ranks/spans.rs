@@ -111,7 +111,7 @@ fn models(graph: &Graph) -> BTreeSet<String> {
 fn calls_of(body: &Body, path: &str, is_only: bool) -> Vec<Range<usize>> {
     let has_modules = body.nodes.iter().any(|node| !node.modules.is_empty());
     if !has_modules && is_only {
-        return vec![0..body.nodes.len()];
+        return std::iter::once(0..body.nodes.len()).collect();
     }
     let mut calls: Vec<Range<usize>> = Vec::new();
     let mut is_open = false;
