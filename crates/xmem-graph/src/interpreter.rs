@@ -3,6 +3,7 @@
 
 mod bounds;
 mod call;
+mod casts;
 mod dispatch;
 mod operators;
 
@@ -18,6 +19,7 @@ use crate::graph::{
     ValueId,
 };
 use call::Call;
+use casts::Widened;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -54,6 +56,8 @@ pub(crate) struct Settings {
     pub(crate) symbols: Rc<RefCell<BTreeMap<String, i64>>>,
     /// Modules whose saved tensors are computed again in backward, by path; `*` stands for one name.
     pub(crate) checkpoints: Vec<String>,
+    /// The type of the model's tensors, if it has 16 bits by the job and not by the graph.
+    pub(crate) narrow: Option<DType>,
 }
 
 impl Settings {
@@ -87,6 +91,7 @@ pub(crate) struct Interpreter<'a> {
     around: Option<&'a dyn Around>,
     /// Contexts that are open, with what was before them.
     contexts: Vec<(Context, Former)>,
+    widened: Vec<Widened>,
 }
 
 /// What is done around the modules of a graph.
@@ -237,6 +242,7 @@ impl<'a> Interpreter<'a> {
             counts: BTreeMap::new(),
             around: None,
             contexts: Vec::new(),
+            widened: Vec::new(),
         }
     }
 
@@ -312,6 +318,7 @@ impl<'a> Interpreter<'a> {
         deaths: &Deaths,
     ) -> Result<(), GraphError> {
         self.switch(&body.nodes[at].contexts);
+        self.leave_widened(&body.nodes[at], values);
         self.node(body, &body.nodes[at], values)?;
         if self.eager.is_too_large() {
             return Err(GraphError::Huge);
@@ -451,6 +458,7 @@ impl<'a> Interpreter<'a> {
         for (name, argument) in &node.arguments {
             arguments.push((name.as_str(), self.argument(body, argument, values)?));
         }
+        self.narrow_casts(body, node, &mut arguments);
         self.bound_sizes(body, node, &arguments);
         let expected = self.expected(body, node);
         let results = Call::new(self.eager, &node.target, arguments, expected).run(self.findings);

@@ -14,7 +14,7 @@ use crate::events::{self, Happened};
 use crate::graph::{Graph, InputRole, ValueId};
 use crate::interpreter::{Course, Deaths, Findings, Interpreter, Settings, Value};
 use crate::optimizer::{Optimizer, Running};
-use crate::ranks::Ranks;
+use crate::ranks::{Ranks, Sharing};
 use model::{Inputs, Model};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -129,6 +129,17 @@ impl Default for Workload {
     }
 }
 
+impl Workload {
+    /// The type of 16 bits that the job gives the model's tensors.
+    fn narrow_type(&self) -> Option<DType> {
+        let of_ranks = self.ranks.as_ref().and_then(|ranks| match &ranks.sharing {
+            Sharing::Sharded(options) => options.param_dtype,
+            Sharing::Replicated { .. } => None,
+        });
+        of_ranks.or(self.dtype).filter(|dtype| dtype.size() == 2)
+    }
+}
+
 impl Training {
     /// Training with an optimizer, as PyTorch's tutorials write it.
     #[must_use]
@@ -209,6 +220,7 @@ pub fn act(graph: &Graph, workload: &Workload) -> Result<ActedRun, GraphError> {
     let settings = Settings {
         symbols: Rc::new(RefCell::new(symbols(graph, workload)?)),
         checkpoints: workload.checkpoints.clone(),
+        narrow: workload.narrow_type(),
     };
     let eager = Eager::new();
     let mut findings = Findings::default();
