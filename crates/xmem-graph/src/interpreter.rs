@@ -459,8 +459,10 @@ impl<'a> Interpreter<'a> {
             arguments.push((name.as_str(), self.argument(body, argument, values)?));
         }
         self.narrow_casts(body, node, &mut arguments);
-        self.bound_sizes(body, node, &arguments);
-        let expected = self.expected(body, node);
+        let mut expected = self.expected(body, node);
+        if expected.contains(&None) && self.bound_sizes(body, node, &arguments) {
+            expected = self.expected(body, node);
+        }
         let results = Call::new(self.eager, &node.target, arguments, expected).run(self.findings);
         Self::bind(node, results, values);
         Ok(())

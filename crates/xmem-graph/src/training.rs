@@ -183,8 +183,6 @@ pub struct ActedRun {
     pub unknown_operators: Vec<String>,
     /// Operators whose results have other sizes than the graph says.
     pub different_sizes: Vec<String>,
-    /// Operators whose results have sizes that follow from values, with the most that these can be, which is taken.
-    pub bounded_sizes: Vec<String>,
 }
 
 impl ActedRun {
@@ -236,7 +234,6 @@ pub fn act(graph: &Graph, workload: &Workload) -> Result<ActedRun, GraphError> {
         notes,
         unknown_operators: findings.unknown.into_iter().collect(),
         different_sizes: findings.different.into_iter().collect(),
-        bounded_sizes: findings.bounded.into_iter().collect(),
     })
 }
 

@@ -7,13 +7,14 @@ use crate::graph::{Body, Operation};
 
 impl Interpreter<'_> {
     /// Gives symbols that an operator defines the largest value that they can have: as many elements are chosen as there
-    /// are.
+    /// are. Returns whether there was such a symbol.
     pub(super) fn bound_sizes(
         &mut self,
         body: &Body,
         node: &Operation,
         arguments: &[(&str, Value)],
-    ) {
+    ) -> bool {
+        let mut has_bound = false;
         for id in node.made() {
             let Some(info) = body.values.get(id.0 as usize) else { continue };
             let dims = info.tensor.iter().flat_map(|tensor| &tensor.dims);
@@ -28,8 +29,10 @@ impl Interpreter<'_> {
                 self.settings.symbols.borrow_mut().insert(symbol.to_owned(), most);
                 let operator = node.target.trim_start_matches("aten.");
                 self.findings.bounded.insert(format!("{operator}: at most {most}"));
+                has_bound = true;
             }
         }
+        has_bound
     }
 }
 

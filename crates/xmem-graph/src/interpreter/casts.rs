@@ -35,17 +35,22 @@ impl Interpreter<'_> {
         let was_wide = node.arguments.first().is_some_and(|(_, argument)| is_wide(argument));
         let Some((_, Value::Tensor(tensor))) = arguments.first() else { return };
         let own = tensor.dtype();
-        if was_wide && !says_device && own != DType::F32 {
-            let module = node.modules.last().map(|frame| frame.path.clone());
-            if let (Some(module), [ResultValue::One(Some(id))]) = (module, node.results.as_slice())
-            {
-                self.widened.push(Widened { value: *id, module, own: tensor.clone() });
-            }
-        }
-        if !was_wide || !(says_device || own == DType::F32) {
+        if !was_wide {
             return;
         }
-        let kept = if says_device { own } else { narrow };
+        let kept = match own {
+            own if says_device => own,
+            DType::F32 => narrow,
+            _ => {
+                if let (Some(frame), [ResultValue::One(Some(id))]) =
+                    (node.modules.last(), node.results.as_slice())
+                {
+                    let module = frame.path.clone();
+                    self.widened.push(Widened { value: *id, module, own: tensor.clone() });
+                }
+                return;
+            }
+        };
         for (_, value) in arguments.iter_mut().skip(1) {
             if matches!(value, Value::DType(DType::F32)) {
                 *value = Value::DType(kept);
