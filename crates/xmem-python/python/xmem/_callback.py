@@ -12,7 +12,7 @@ from ._errors import NotFittingError, NotFittingWarning, XmemError
 from ._fits import Fits, of_step
 from ._step import Step, StepError
 
-__all__ = ["Memory"]
+__all__ = ["Memory", "Predicting"]
 
 _LOG = logging.getLogger("xmem")
 
@@ -75,3 +75,20 @@ class Memory:
                 figures["predicted_need_bytes"] = answer.need_bytes
         self.figures = figures
         return {f"xmem/{name}": value for name, value in figures.items()}
+
+
+class Predicting:
+    """What the callbacks of all training loops show."""
+
+    _memory: Memory
+    """The prediction, and its comparison with the GPU."""
+
+    @property
+    def prediction(self) -> Optional[Fits]:
+        """The answer of `xmem.fits`. `None` before the first batch, or if nothing could be predicted."""
+        return self._memory.answer
+
+    @property
+    def figures(self) -> Dict[str, int]:
+        """What was logged, in bytes: predicted and measured peaks. Empty before that."""
+        return dict(self._memory.figures)

@@ -46,7 +46,7 @@ def write(step: Step, path: Path) -> None:
     set_device(model, "cpu")
     facts = None if step.optimizer is None else facts_of(step.optimizer, step.model, model)
     if facts is not None and not facts.is_of_torch:
-        raise ValueError(f"{facts.kind.__module__}.{facts.kind.__qualname__} is no optimizer of torch.optim")
+        raise ValueError(f"{facts.kind.__module__}.{facts.kind.__qualname__} is not an optimizer of torch.optim")
     values = tensors(batch)
 
     class Iteration(torch.nn.Module):
@@ -195,7 +195,7 @@ def _without_checkpoints(model: "torch.nn.Module") -> Iterator[List[str]]:
             kwargs.pop(option, None)
         path = _path_of(function, paths)
         if path is None:
-            raise NotImplementedError("a checkpoint of a function that is no module")
+            raise NotImplementedError("a checkpoint around a function, not a module")
         found.append(path)
         return function(*args, **kwargs)
 

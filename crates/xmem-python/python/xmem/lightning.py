@@ -15,8 +15,7 @@ from typing import Any, Dict, Optional
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from ._callback import Memory
-from ._fits import Fits
+from ._callback import Memory, Predicting
 from ._step import Step, loss_in
 
 __all__ = ["MemoryCallback"]
@@ -24,7 +23,7 @@ __all__ = ["MemoryCallback"]
 _AUTOCAST = {"16-mixed": torch.float16, "bf16-mixed": torch.bfloat16}
 
 
-class MemoryCallback(Callback):
+class MemoryCallback(Predicting, Callback):
     """Predict whether a training fits, at its first batch, and log the prediction beside what the GPU needed.
 
     `device` is a name of `xmem.devices()`; without one, it is the GPU that is there. If the training does not fit,
@@ -45,16 +44,6 @@ class MemoryCallback(Callback):
         self._memory = Memory(device, on_misfit, steps, options)
         self._is_predicted = False
         self._is_logged = False
-
-    @property
-    def prediction(self) -> Optional[Fits]:
-        """The answer of `xmem.fits`. `None` before the first batch, or if nothing could be predicted."""
-        return self._memory.answer
-
-    @property
-    def figures(self) -> Dict[str, int]:
-        """What was logged, in bytes: predicted and measured peaks. Empty before that."""
-        return dict(self._memory.figures)
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Wait for the first batch."""

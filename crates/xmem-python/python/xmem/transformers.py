@@ -17,14 +17,13 @@ from typing import Any, Dict, Optional
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from ._callback import Memory
-from ._fits import Fits
+from ._callback import Memory, Predicting
 from ._step import Step, loss_in
 
 __all__ = ["MemoryCallback"]
 
 
-class MemoryCallback(TrainerCallback):
+class MemoryCallback(Predicting, TrainerCallback):
     """Predict whether a training fits, at its first batch, and log the prediction beside what the GPU needed.
 
     `device` is a name of `xmem.devices()`; without one, it is the GPU that is there. If the training does not fit,
@@ -45,16 +44,6 @@ class MemoryCallback(TrainerCallback):
         self._memory = Memory(device, on_misfit, steps, options)
         self._hook: Any = None
         self._is_logged = False
-
-    @property
-    def prediction(self) -> Optional[Fits]:
-        """The answer of `xmem.fits`. `None` before the first batch, or if nothing could be predicted."""
-        return self._memory.answer
-
-    @property
-    def figures(self) -> Dict[str, int]:
-        """What was logged, in bytes: predicted and measured peaks. Empty before that."""
-        return dict(self._memory.figures)
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
