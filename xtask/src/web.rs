@@ -61,8 +61,26 @@ pub(crate) fn build(mode: Mode) -> Result<(), Error> {
     Ok(())
 }
 
-/// The platform of the page's module, and the profile in which it is built.
-const MODULE: [&str; 2] = ["wasm32-unknown-unknown", "web"];
+/// The platform of the page's module.
+const PLATFORM: &str = "wasm32-unknown-unknown";
+
+/// How the page's module is compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Module {
+    /// Small, for browsers: takes two minutes.
+    Small,
+    /// In half a minute, for tests and pictures: it computes the same.
+    Quick,
+}
+
+impl Module {
+    const fn profile(self) -> &'static str {
+        match self {
+            Self::Small => "web",
+            Self::Quick => "quick",
+        }
+    }
+}
 
 /// Where the page of `xmem estimate` is built.
 pub(crate) fn estimate_page() -> Result<PathBuf, Error> {
@@ -70,10 +88,10 @@ pub(crate) fn estimate_page() -> Result<PathBuf, Error> {
 }
 
 /// Builds the page of `xmem estimate`: the WebAssembly module, and one HTML file with all of it.
-pub(crate) fn build_estimate() -> Result<(), Error> {
+pub(crate) fn build_estimate(module: Module) -> Result<(), Error> {
     install()?;
     run("npx", &["--no-install", "tsc", "-p", "."], &[])?;
-    let [platform, profile] = MODULE;
+    let profile = module.profile();
     // Of the crate's two types, the library for Rust would only cost time.
     cargo(&[
         "rustc",
@@ -84,11 +102,11 @@ pub(crate) fn build_estimate() -> Result<(), Error> {
         "--crate-type",
         "cdylib",
         "--target",
-        platform,
+        PLATFORM,
         "--profile",
         profile,
     ])?;
-    let module = repo::target()?.join(platform).join(profile).join("xmem_web.wasm");
+    let module = repo::target()?.join(PLATFORM).join(profile).join("xmem_web.wasm");
     let page = estimate_page()?;
     let folder = page.parent().unwrap_or(&page);
     std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
@@ -103,7 +121,7 @@ pub(crate) fn test(program: Option<&Path>) -> Result<(), Error> {
     install()?;
     browser()?;
     let xmem = program::find(program, Profile::Dev)?;
-    build_estimate()?;
+    build_estimate(Module::Quick)?;
     let tests = ["report", "verdict", "fit", "batches", "estimate"];
     let files = tests.map(|name| format!("tests/{name}.test.mjs"));
     let arguments: Vec<&str> =
@@ -116,7 +134,7 @@ pub(crate) fn screenshots(program: Option<&Path>) -> Result<(), Error> {
     install()?;
     browser()?;
     let xmem = program::find(program, Profile::Dev)?;
-    build_estimate()?;
+    build_estimate(Module::Quick)?;
     run("node", &["tests/screenshots.mjs"], &[("XMEM", &xmem), ("PAGE", &estimate_page()?)])
 }
 

@@ -15,9 +15,11 @@ mod script;
 pub(crate) mod venv;
 mod without;
 
+use script::Script;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use venv::Venv;
+use xmem_task::part::Part;
 use xmem_task::program::{self, Profile};
 use xmem_task::{Error, TaskError, only, parallel, repo, run};
 
@@ -55,6 +57,8 @@ pub struct Options {
     pub only: Vec<String>,
     /// Not what has one of these in its name.
     pub except: Vec<String>,
+    /// Which part of what is left.
+    pub part: Part,
     /// What stands for the GPU.
     pub engine: Engine,
     /// Which files stay.
@@ -136,14 +140,17 @@ pub fn run(options: &Options) -> Result<(), Error> {
 
 /// Records everything with one release; gives how many failed.
 fn all(bench: &Bench, options: &Options) -> Result<usize, Error> {
-    let wanted = |name: &str| {
+    let selected = |name: &str| {
         only::selects(&options.only, name) && !only::contains_any(name, &options.except)
     };
+    let wanted = |name: &str| selected(name) && options.part.contains(name);
     let scripts = script::all()?;
     let models = model::all()?;
     let areas = areas::all(options.every_device)?;
     let mut tasks: Vec<(&str, Task<'_>)> = Vec::new();
-    for script in scripts.iter().filter(|script| wanted(&script.name)) {
+    // A script is in the part of the one whose peaks it must have.
+    let in_part = |script: &Script| options.part.contains(script.compared_with());
+    for script in scripts.iter().filter(|script| selected(&script.name) && in_part(script)) {
         tasks.push((&script.name, Box::new(|| script.check(bench))));
     }
     let by_hand = models.iter().filter(|_| options.engine == Engine::Cpu);

@@ -5,6 +5,7 @@ use super::values::{Engine, Format};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use xmem_task::Error;
+use xmem_task::part::Part;
 
 /// Recordings, made anew.
 #[derive(Subcommand)]
@@ -35,6 +36,9 @@ pub(crate) struct TestTorch {
     /// Not scripts and models whose name contains this; may be given several times
     #[arg(long, value_name = "NAME")]
     except: Vec<String>,
+    /// Only the part K of N, by their names: 0/3, 1/3 and 2/3 together are all
+    #[arg(long, value_name = "K/N")]
+    part: Option<Part>,
     /// What stands for the GPU: on a virtual GPU, the replay must give the peaks that PyTorch counted
     #[arg(long, value_name = "ENGINE", value_enum, default_value_t = Engine::Cpu)]
     engine: Engine,
@@ -103,6 +107,7 @@ impl Recordings {
                 torch: arguments.torch,
                 only: arguments.only,
                 except: arguments.except,
+                part: arguments.part.unwrap_or(Part::ALL),
                 engine: arguments.engine.into(),
                 keep: if arguments.keep { torch::Keep::All } else { torch::Keep::Failed },
                 every_device: arguments.every_device,

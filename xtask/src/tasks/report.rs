@@ -61,7 +61,7 @@ impl Report {
             Self::Web { check } => {
                 web::build(if check { web::Mode::Check } else { web::Mode::Write })
             }
-            Self::WebEstimate => web::build_estimate(),
+            Self::WebEstimate => web::build_estimate(web::Module::Small),
             Self::TestWeb { program } => web::test(program.program.as_deref()),
             Self::TestViews { program } => views::run(program.program.as_deref()),
             Self::TimeWeb { program, blocks, random } => {

@@ -13,6 +13,7 @@ mod error;
 pub mod expected;
 pub mod only;
 pub mod parallel;
+pub mod part;
 pub mod program;
 pub mod repo;
 pub mod run;

@@ -57,6 +57,11 @@ pub(super) fn all() -> Result<Vec<Script>, Error> {
 }
 
 impl Script {
+    /// The script whose peaks are those of this one: another one, or itself.
+    pub(super) fn compared_with(&self) -> &str {
+        self.header.same_peak.as_ref().map_or(&self.name, |same| &same.script)
+    }
+
     /// Records the script and holds what comes out against its header.
     pub(super) fn check(&self, bench: &Bench) -> Result<Outcome, Error> {
         let folder = folder(bench, &self.name)?;
