@@ -9,6 +9,7 @@ mod graph;
 mod licenses;
 mod links;
 mod names;
+mod prose;
 mod provenance;
 mod sources;
 mod stages;
@@ -76,6 +77,9 @@ pub(crate) fn run() -> Result<(), Error> {
     let exists = |path: &Path| repo::root().join(path).exists();
     for (name, text) in &documents {
         links::check(name, text, exists, &mut findings);
+        if prose::is_checked(name) {
+            prose::check(name, text, &mut findings);
+        }
     }
     stages::check(&repo::text(Path::new(stages::FILE))?, exists, &mut findings);
     links::check_summary(&repo::text(Path::new(SUMMARY))?, &documents, &mut findings);

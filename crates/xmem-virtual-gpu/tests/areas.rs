@@ -18,6 +18,9 @@ fn the_table_of_the_documentation_is_that_of_the_script() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let table = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(table.lines().count() > 30, "{table}");
-    let page = include_str!("../../../docs/guide/virtual-gpu.md");
-    assert!(page.contains(&table), "docs/guide/virtual-gpu.md needs this table:\n{table}");
+    let page = include_str!("../../../docs/reference/virtual-gpu-areas.md");
+    assert!(
+        page.contains(&table),
+        "docs/reference/virtual-gpu-areas.md needs this table:\n{table}"
+    );
 }

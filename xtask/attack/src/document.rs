@@ -1,11 +1,11 @@
-//! The counts in docs/security.md.
+//! The counts in docs/results/damage.md.
 
 use crate::recording::Input;
 use crate::report::Report;
 use xmem_task::{Error, repo};
 
 /// The document.
-const PATH: &str = "docs/security.md";
+const PATH: &str = "docs/results/damage.md";
 
 /// The lines around a generated part.
 fn lines_around(input: Input) -> [String; 2] {

@@ -1,4 +1,4 @@
-//! `cargo xtask offload`: the tables of docs/offload.md, in Markdown. Each is made of answers of `xmem offload`, whose command
+//! `cargo xtask offload`: the tables of docs/results/offloading.md, in Markdown. Each is made of answers of `xmem offload`, whose command
 //! is printed above it.
 
 use serde_json::Value;

@@ -29,7 +29,7 @@ pub(crate) struct Attack {
     /// Write a line for each run to this file, separated by tabs
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Write the counts into docs/security.md
+    /// Write the counts into docs/results/damage.md
     #[arg(long, conflicts_with_all = ["sample", "traces", "kinds"])]
     write: bool,
 }

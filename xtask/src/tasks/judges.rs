@@ -14,9 +14,9 @@ pub(crate) enum Judges {
     Accuracy(Accuracy),
     /// Save the JSON answers of all recorded traces, or compare them with saved ones
     Answers(Answers),
-    /// Plan an iteration of every recorded trace: the table of docs/planning.md
+    /// Plan an iteration of every recorded trace: the table of docs/results/plans.md
     Plans(Plans),
-    /// Simulate offloading on recorded networks: the tables of docs/offload.md
+    /// Simulate offloading on recorded networks: the tables of docs/results/offloading.md
     Offload(Offload),
     /// Damage traces and make up hostile inputs, and judge what xmem says about each
     Attack(Attack),

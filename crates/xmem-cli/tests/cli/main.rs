@@ -44,6 +44,7 @@ mod messages;
 mod notes;
 mod offload;
 mod one_verdict;
+mod options;
 mod other;
 mod output;
 #[cfg(target_os = "linux")]

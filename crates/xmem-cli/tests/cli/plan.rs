@@ -77,11 +77,15 @@ fn a_list_of_operations_as_text() {
 }
 
 #[test]
-fn the_page_shows_what_is_printed() {
-    let page = include_str!("../../../../docs/planning.md");
+fn the_pages_show_what_is_printed() {
+    let pages = [
+        include_str!("../../../../docs/planning.md"),
+        include_str!("../../../../docs/guide/run-a-plan.md"),
+    ];
     let folder = Folder::new();
     folder.put("trace.json.zst", &std::fs::read(trace("gpt2_adamw")).expect("a trace"));
-    let blocks: Vec<&str> = page.split("```console\n$ xmem ").skip(1).collect();
+    let blocks: Vec<&str> =
+        pages.iter().flat_map(|page| page.split("```console\n$ xmem ").skip(1)).collect();
     assert_eq!(blocks.len(), 2);
     for block in blocks {
         let (shown, _) = block.split_once("\n```").expect("the fence is closed");

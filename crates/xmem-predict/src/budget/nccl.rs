@@ -2,7 +2,7 @@
 //! communicator.
 //!
 //! The formula is that of NCCL's sources; the number of channels and the way in which GPUs reach each other are the
-//! machine's, so that the result is a range. docs/guide/many-gpus.md has the formula, and compares it with
+//! machine's, so that the result is a range. docs/reference/nccl.md has the formula, and compares it with
 //! published measurements.
 
 use xmem_analyzer::Collectives;

@@ -14,7 +14,7 @@ const MAX_NAMES: usize = 3;
 
 /// By how much the peaks of a compiled job may differ from those of the eager one, in per cent. In nine
 /// recordings of six jobs, peak reserved was 32 % less to 32 % more, peak allocated 31 % less to 34 % more
-/// (docs/accuracy.md).
+/// (docs/results/virtual-gpu.md).
 const PERCENT: u64 = 35;
 
 fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {

@@ -15,7 +15,7 @@ pub(super) const DOUBT: Doubt = Doubt { name: "convolution_splits", assess };
 const MAJOR: u8 = 9;
 
 /// Bounds of peak allocated and of peak reserved on a GPU, in per mille of the predicted peaks: about those of the jobs with
-/// convolutions on an H100 (docs/accuracy.md). In most of them both peaks are equal.
+/// convolutions on an H100 (docs/results/h100.md). In most of them both peaks are equal.
 const ALLOCATED: [u64; 2] = [985, 1015];
 const RESERVED: [u64; 2] = [940, 1100];
 

@@ -23,7 +23,7 @@ class Table(Sequence[Row]):
     """A table of a run: a sequence of rows that are dicts.
 
     It is read when it is first used. Sizes are bytes, times are nanoseconds since the recording began. The columns are
-    those of `xmem report --format parquet` (page "Look at a run elsewhere" of the documentation).
+    those of `xmem report --format parquet` (page "Export" of the documentation).
 
     >>> import xmem
     >>> blocks = xmem.replay("traces/mlp_adam/trace.json.zst", device="rtx3060-12g").blocks()

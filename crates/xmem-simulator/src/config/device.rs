@@ -6,7 +6,7 @@ use xmem_types::Bytes;
 /// fit breaks ties between equal sizes by the lowest address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AddressOrder {
-    /// As CUDA's driver was seen to do in public memory snapshots of real jobs (`docs/accuracy.md`
+    /// As CUDA's driver was seen to do in public memory snapshots of real jobs (`docs/results/published.md`
     /// has the figures). A segment takes a chunk of whole granules of 32 MiB, at the top of the
     /// highest free address space, and sits at its start. The rest of a chunk serves later
     /// segments that fit, lowest address first, before another chunk is opened; so does what is

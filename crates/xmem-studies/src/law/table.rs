@@ -11,7 +11,7 @@ const MOST_ROWS: u64 = 512;
 /// The most values that a table of runs lists.
 const MOST_RUNS: u64 = 4096;
 
-/// The share by which a law may be off about any value that was not recorded: of the laws in docs/accuracy.md, what needs came out
+/// The share by which a law may be off about any value that was not recorded: of the laws in docs/results/fit.md, what needs came out
 /// nearer than that for nearly all values.
 const LEAST_OFF: f64 = 0.005;
 

@@ -1,5 +1,5 @@
 //! Offloading on the recorded networks of the papers: what they report, on their networks, as far as it shows here.
-//! What does not is in docs/offload.md, with its figures. The device is of the papers' time, and the link theirs.
+//! What does not is in docs/results/offloading.md, with its figures. The device is of the papers' time, and the link theirs.
 
 use std::path::Path;
 use std::sync::Arc;

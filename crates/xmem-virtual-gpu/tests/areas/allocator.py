@@ -29,7 +29,7 @@ def memory_info():
 
 
 @area("Out of memory", WORKS, "`torch.OutOfMemoryError` at the size at which the device is full, with PyTorch's text, "
-      "after the cache was freed. `xmem profile` [records without this limit](#with-xmem-profile)")
+      "after the cache was freed. `xmem profile` [records without this limit](virtual-gpu.md#with-xmem-profile)")
 def out_of_memory():
     import torch
 
@@ -63,7 +63,7 @@ def fraction():
 
 
 @area("Memory statistics", WORKS, "PyTorch's own: `memory_stats`, `memory_summary`, `max_memory_allocated`, and "
-      "segments and history in snapshots; [`--snapshot`](recording.md#on-a-virtual-gpu) writes one")
+      "segments and history in snapshots; [`--snapshot`](../concepts/engines.md#the-virtual-gpu) writes one")
 def statistics():
     import torch
 
@@ -85,7 +85,7 @@ def statistics():
     assert {event["action"] for event in snapshot["device_traces"][0]} >= {"alloc", "free_requested", "free_completed"}
 
 
-@area("`torch.cuda.MemPool`", WORKS, "the pool's blocks lie in segments of its own", needs="cuda.MemPool")
+@area("`torch.cuda.MemPool`", WORKS, "the pool's blocks lie in separate segments", needs="cuda.MemPool")
 def mem_pool():
     import torch
 
@@ -199,7 +199,7 @@ def registration():
 
 
 @area("Copies and values", MODELED, "copies up to 64 KiB are carried out, larger ones read as zeros; for what kernels "
-      "write, see [values](#values)")
+      "write, see [values](virtual-gpu.md#values)")
 def copies():
     import torch
 

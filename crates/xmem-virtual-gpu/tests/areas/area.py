@@ -1,5 +1,5 @@
 """What an area of CUDA is: a function that checks how it behaves on the virtual GPU, and a line of the table in
-`docs/guide/virtual-gpu.md`. This module does not import torch, so that the table can be printed without it."""
+`docs/reference/virtual-gpu-areas.md`. This module does not import torch, so that the table can be printed without it."""
 
 import contextlib
 import subprocess

@@ -2,7 +2,7 @@
 
     cargo run -p xmem-virtual-gpu --example run -- h100-80g:2 python areas.py [PART OF A NAME...]
     python areas.py --quick          the areas that take a second or two
-    python areas.py --table          the table of docs/guide/virtual-gpu.md; does not need torch
+    python areas.py --table          the table of docs/reference/virtual-gpu-areas.md; does not need torch
 
 Each area has a function that fails if the area does not behave as the table says. With two devices or more, the
 areas of several devices are checked, too. `cargo xtask test-torch --engine virtual-gpu` runs it for one device, and

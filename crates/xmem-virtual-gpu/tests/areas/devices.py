@@ -18,7 +18,7 @@ def two_devices():
 
 
 @area("Device properties", WORKS, "name, memory, compute capability, multiprocessors and limits are the device's; "
-      "L2 cache, clocks and bus are [assumed](#assumed-facts)")
+      "L2 cache, clocks and bus are [assumed](virtual-gpu.md#assumed-facts)")
 def properties():
     import torch
 
@@ -37,7 +37,7 @@ def properties():
     assert "sm_90" in torch.cuda.get_arch_list() and torch.cuda.is_bf16_supported()
 
 
-@area("Device count and selection", WORKS, "there is one device; with several ([the example](#several-devices)), the "
+@area("Device count and selection", WORKS, "there is one device; with several ([the example](virtual-gpu.md#several-devices)), the "
       "program's `CUDA_VISIBLE_DEVICES` selects among them. An invalid ordinal is refused", slow=True)
 def selection():
     import torch

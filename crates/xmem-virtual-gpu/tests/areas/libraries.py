@@ -43,7 +43,7 @@ def blas():
     torch.mm(torch.zeros(32, 32, dtype=torch.bfloat16, device="cuda"), torch.zeros(32, 32, dtype=torch.bfloat16, device="cuda"))
 
 
-@area("cuBLASLt", MODELED, "one algorithm without a workspace of its own; PyTorch allocates the one it asks with")
+@area("cuBLASLt", MODELED, "one algorithm without its own workspace; PyTorch allocates the one it asks with")
 def blas_lt():
     import torch
 
@@ -187,7 +187,7 @@ def normalization():
     last.float()(x.requires_grad_()).sum().backward()
 
 
-@area("CTC loss", MODELED, "with lengths on the host as on a GPU; lengths on the device are [values](#values) that may not be "
+@area("CTC loss", MODELED, "with lengths on the host as on a GPU; lengths on the device are [values](virtual-gpu.md#values) that may not be "
       "known, and decide about sizes; cuDNN's workspace as measured on an H100 with cuDNN 9.19")
 def ctc():
     import torch
@@ -253,7 +253,7 @@ def nccl():
 
 
 @area("Sorting, reductions, scans (CUB)", MODELED, "temporary storage is what the compiled code asks for; a size that "
-      "depends on the results is [a guess](recording.md#on-a-virtual-gpu)")
+      "depends on the results is [a guess](../guide/values.md)")
 def cub():
     import torch
 

@@ -267,7 +267,7 @@ pub(super) static KINDS: &[Kind] = &[
     Kind::events("memory-renamed", "the name of memory events misspelled", |v, d| {
         each_value(v, d, Some(Class::Memory), "name", "\"[memery]\"");
     }),
-    Kind::events("memory-thread", "memory events on a thread of their own", |v, d| {
+    Kind::events("memory-thread", "memory events on a separate thread", |v, d| {
         each_value(v, d, Some(Class::Memory), "tid", "4242");
     }),
     Kind::events("memory-args-missing", "`args` of memory events removed", |v, d| {

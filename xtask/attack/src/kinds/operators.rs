@@ -293,7 +293,7 @@ pub(super) static KINDS: &[Kind] = &[
     Kind::events("category-missing", "the category of events removed", |v, d| {
         each(v, d, timed, |event, _| event.remove("cat"));
     }),
-    Kind::events("threads-changed", "operators on a thread of their own", |v, d| {
+    Kind::events("threads-changed", "operators on a separate thread", |v, d| {
         each_value(v, d, Some(Class::Operator), "tid", "4242");
     }),
     Kind::events("processes-changed", "events of another process", |v, d| {

@@ -81,7 +81,7 @@ pub(super) static KINDS: &[Kind] = &[
     Kind::events("events-empty", "events are empty objects", |v, d| {
         each(v, d, counts, |event, _| event.text = "{}".into());
     }),
-    Kind::events("events-in-lists", "events in lists of their own", |v, d| {
+    Kind::events("events-in-lists", "events in separate lists", |v, d| {
         each(v, d, counts, |event, _| event.text = format!("[{}]", event.text).into());
     }),
     Kind::events(
