@@ -16,7 +16,7 @@ pub(crate) enum Judges {
     Answers(Answers),
     /// Plan an iteration of every recorded trace: the table of docs/results/plans.md
     Plans(Plans),
-    /// Simulate offloading on recorded networks: the tables of docs/results/offloading.md
+    /// Simulate offloading on recorded networks: docs/results/offloading.md
     Offload(Offload),
     /// Damage traces and make up hostile inputs, and judge what xmem says about each
     Attack(Attack),

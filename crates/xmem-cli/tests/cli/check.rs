@@ -13,6 +13,8 @@ const BASELINE: &str = include_str!("../../../../docs/schema/xmem.baseline.1.sch
 
 const SITE: &str = r#"
 policy = "reject"
+# A busy machine takes longer than the two seconds that are the default.
+timeout = 60
 margin = "5%"
 help = "see https://hpc.example.org/gpu-memory"
 
