@@ -5,7 +5,7 @@ use super::checks::{BLOCK_SIZES, OUTPUTS, PEAKS, RESERVED, SEGMENTS};
 use super::operators::expected_outputs;
 use super::signatures::{COPY, device_output_bytes};
 use super::{Integrity, Subject};
-use xmem_types::{Bytes, Location, Nanos, OpId};
+use xmem_types::{Bytes, Location, Nanos, OpId, Sealed};
 
 /// The unit of blocks (c10/cuda/CUDACachingAllocator.cpp, `kMinBlockSize`).
 pub(super) const BLOCK_UNIT: u64 = 512;
@@ -106,8 +106,13 @@ fn outputs(subject: &Subject<'_>, integrity: &mut Integrity) {
     allocations.sort_unstable();
     let program = &subject.program;
     let parent = |op: OpId| program.tree.parent(op);
-    // A copy within another operator may be one on the meta device, as in `arange` of another type.
+    // A copy within another operator may be one on the meta device, as in `arange` of another type; of a recording that is as it
+    // was written, any may be (`module.to("meta")`).
+    let is_sealed = program.trace.evidence.sealed == Sealed::Intact;
     let is_within = |copy: OpId| {
+        if is_sealed {
+            return true;
+        }
         let around = parent(copy).filter(|&op| program.op_name(op) == "aten::to").and_then(parent);
         around.is_some_and(|op| program.op_name(op).starts_with("aten::"))
     };

@@ -1,7 +1,7 @@
 """Passes without a step of an optimizer: iterations of scripts that make none."""
 
 from .. import session
-from . import calls, end, evaluation, iterations, steps
+from . import calls, end, evaluation, iterations, rest, steps
 
 # Forward calls per requested iteration after which optimizers without a step are disregarded.
 FORWARDS_WITHOUT_STEP = 20
@@ -60,7 +60,11 @@ def count_without_steps(forwards, without_gradients=0):
         iterations.advance_to(done, unit)
     if is_last:
         iterations.settle(done, unit)
-        end.finish("backwards" if iterations.backwards() else "forwards")
+        reason = "backwards" if iterations.backwards() else "forwards"
+        if rest.is_wanted():
+            end.go_on_or_finish(reason)
+            return
+        end.finish(reason)
         raise end.Finished
 
 

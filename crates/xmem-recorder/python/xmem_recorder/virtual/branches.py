@@ -20,6 +20,10 @@ MAX_OPERANDS = 8
 # Parts of the names of instructions with which a branch goes elsewhere.
 ELSEWHERE = ("JUMP", "RETURN", "FOR_ITER", "YIELD", "SEND", "END_")
 
+# Parts of the names of instructions that make arguments of a call from a value, and their greatest number.
+ARGUMENTS = ("LOAD_", "PUSH_NULL", "BINARY_", "BUILD_", "CALL", "CONVERT_", "FORMAT_", "KW_NAMES", "PRECALL")
+MAX_ARGUMENTS = 200
+
 _instructions = {}
 
 
@@ -72,6 +76,24 @@ def truth_without_exception(frame):
     if jump_raises == next_raises:
         return None
     return (jumps_if if next_raises else not jumps_if) ^ is_negated
+
+
+def is_printed(frame):
+    """Returns whether what the script gets from the call in a frame only becomes part of what it prints."""
+    found = _behind_call(frame)
+    if found is None:
+        return False
+    instructions, _, at = found
+    first = at
+    while first > 0 and instructions[first - 1].opname.startswith(ARGUMENTS) and at - first < MAX_ARGUMENTS:
+        first -= 1
+    names = [one.argval for one in instructions[first : first + 2] if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
+    if not names or names[0] != "print":
+        return False
+    end = at
+    while end < len(instructions) and instructions[end].opname.startswith(ARGUMENTS) and end - at < MAX_ARGUMENTS:
+        end += 1
+    return end < len(instructions) and instructions[end].opname == "POP_TOP"
 
 
 def _behind_call(frame):

@@ -9,6 +9,8 @@ kept out of the files of the user.
 import contextlib
 import ctypes
 import json
+import os
+import threading
 
 from .. import imports, session
 from ..patching import replace
@@ -17,6 +19,7 @@ from ..patching import replace
 LARGE = 1 << 20
 
 _torch = None
+_target = threading.local()
 
 
 def install(torch):
@@ -27,6 +30,7 @@ def install(torch):
     _torch = torch
     if hasattr(torch._C.PyTorchFileWriter, "write_record_metadata"):
         replace(torch.UntypedStorage, "cpu", _remember_copies)
+        replace(torch.serialization, "_open_zipfile_writer", _open_writer)
         replace(torch.serialization, "_save", _save)
     imports.watch("safetensors.torch", _safetensors_imported)
 
@@ -42,9 +46,22 @@ def _remember_copies(original):
     return cpu
 
 
+def _open_writer(original):
+    """Notes whether the file can be sought: a member of an archive that is written cannot."""
+
+    def open_writer(target):
+        seekable = getattr(target, "seekable", None)
+        _target.is_seekable = isinstance(target, (str, os.PathLike)) or seekable is not None and seekable()
+        return original(target)
+
+    return open_writer
+
+
 def _save(original):
     def save(obj, zip_file, *args, **kwargs):
-        return original(obj, _Writer(zip_file), *args, **kwargs)
+        if getattr(_target, "is_seekable", False):
+            zip_file = _Writer(zip_file)
+        return original(obj, zip_file, *args, **kwargs)
 
     return save
 

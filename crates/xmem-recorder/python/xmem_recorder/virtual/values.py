@@ -351,7 +351,7 @@ def _read(tensor, func, purpose):
             if not isinstance(tensor, _torch.Tensor) or not tensor.is_cuda or known.is_known(tensor):
                 return
             if not tensor.dtype.is_floating_point and tensor.dtype is not _torch.bool:
-                if func in _lists:
+                if func in _lists and not branches.is_printed(sys._getframe(2)):
                     # What is done with a single number is not known: it may be a count of correct answers.
                     assumptions.use(f"Tensor.{func.__name__}", _assumption(tensor))
             if purpose == "value" and not tensor.dtype.is_floating_point:
