@@ -101,7 +101,7 @@ pub enum SourceError {
         path: PathBuf,
     },
     /// Other users can change the library, or its path comes from the environment of root.
-    #[error("cuDNN at {} is not loaded: {reason}", .path.display())]
+    #[error("refusing to load cuDNN at {}: {reason}", .path.display())]
     Refused {
         /// The library, or the folder of cached answers.
         path: PathBuf,
@@ -291,7 +291,7 @@ impl SourceSettings {
             Some(worker) => Ok(Cudnn::new(library, worker.clone(), self.cache.clone())),
             None => Err(SourceError::Unusable {
                 library,
-                reason: "no `xmem` on PATH to run it in a process of its own".to_owned(),
+                reason: "no `xmem` on PATH to run it in a separate process".to_owned(),
             }),
         }
     }

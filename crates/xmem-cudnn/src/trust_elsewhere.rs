@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Caller;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("who can change `{}` is not known on this system", .0.display())]
+#[error("file permissions of `{}` cannot be checked on this platform", .0.display())]
 pub(crate) struct Distrust(PathBuf);
 
 impl Distrust {

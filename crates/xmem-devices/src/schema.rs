@@ -14,7 +14,7 @@ pub enum DeviceFileError {
     #[error("the device file does not have the form of a device profile")]
     Form(#[source] toml::de::Error),
     /// A user's file describes exactly one device.
-    #[error("expected one [[device]] table, found {found}: keep each device in a file of its own")]
+    #[error("expected one [[device]] table, found {found}: keep each device in a separate file")]
     NotOneDevice {
         /// The number of tables.
         found: usize,

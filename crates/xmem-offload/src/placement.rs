@@ -124,7 +124,7 @@ pub trait Space: fmt::Debug {
 #[non_exhaustive]
 pub enum PlaceError {
     /// There is no room for it.
-    #[error("no room")]
+    #[error("out of memory")]
     Full,
 }
 

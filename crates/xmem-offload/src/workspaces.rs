@@ -39,7 +39,9 @@ pub enum WorkspaceRule {
 
 /// Text that names no rule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{0}` is none of recorded, none, grow and fixed:SIZE, for example fixed:16MiB")]
+#[error(
+    "unknown workspace rule `{0}`: expected recorded, none, grow or fixed:SIZE, for example fixed:16MiB"
+)]
 pub struct ParseWorkspaceRuleError(String);
 
 /// What became of the workspaces.

@@ -57,7 +57,7 @@ pub enum ReshardingError {
     },
     /// The optimizer has a plan of its own.
     #[error(
-        "ZeroRedundancyOptimizer gives whole parameters to ranks, which cannot be told for another number of ranks: \
+        "ZeroRedundancyOptimizer gives whole parameters to ranks, in an order that is unknown for another number of ranks: \
          record again with `xmem profile --ranks {to}`"
     )]
     PartitionedState {
@@ -65,7 +65,7 @@ pub enum ReshardingError {
         to: u32,
     },
     /// The recorded rank is not one of so few.
-    #[error("the recording is of rank {rank}, and a job of {to} ranks has none of that number")]
+    #[error("rank {rank} was recorded, but a job of {to} ranks has ranks 0 to {}", to.saturating_sub(1))]
     NoSuchRank {
         /// The recorded rank.
         rank: u32,

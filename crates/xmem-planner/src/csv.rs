@@ -39,7 +39,7 @@ pub enum CsvError {
         text: String,
     },
     /// Two rows have the same name.
-    #[error("line {line}: there is a block `{name}` before")]
+    #[error("line {line}: duplicate block `{name}`")]
     SameName {
         /// The line of the second one, counted from 1.
         line: u64,
@@ -47,9 +47,7 @@ pub enum CsvError {
         name: String,
     },
     /// A block ends before it begins, or when it begins.
-    #[error(
-        "line {line}: block `{name}` is live from tick {start} until before tick {end}, which is no time"
-    )]
+    #[error("line {line}: block `{name}` has an empty lifetime: ticks {start} to {end}")]
     NoLifetime {
         /// The line, counted from 1.
         line: u64,
@@ -183,13 +181,10 @@ mod tests {
                 "id,lower,upper,size\na,0,1,x\n",
                 "line 2: `x` in column `size` is not a whole number",
             ),
-            (
-                "id,lower,upper,size\na,0,1,4\nb,0,1,4\na,2,3,4\n",
-                "line 4: there is a block `a` before",
-            ),
+            ("id,lower,upper,size\na,0,1,4\nb,0,1,4\na,2,3,4\n", "line 4: duplicate block `a`"),
             (
                 "id,lower,upper,size\na,1,1,4\n",
-                "line 2: block `a` is live from tick 1 until before tick 1, which is no time",
+                "line 2: block `a` has an empty lifetime: ticks 1 to 1",
             ),
             (
                 "id,lower,upper,size,alignment\na,0,1,64,32\nb,0,1,96,64\n",

@@ -39,7 +39,7 @@ pub struct BlockList {
 #[non_exhaustive]
 pub enum ListError {
     /// A block ends before it begins, or when it begins.
-    #[error("block {block} is live from tick {start} to tick {end}, which is no time")]
+    #[error("block {block} has an empty lifetime: ticks {start} to {end}")]
     NoLifetime {
         /// Its place in the list.
         block: usize,

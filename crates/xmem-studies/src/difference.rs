@@ -160,7 +160,7 @@ pub struct Difference {
 
 /// The error of a key that an answer has no figures for: it was read from a document, which has roles only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an answer in JSON has no bytes by {}", key.name())]
+#[error("a JSON answer cannot be grouped by {}", key.name())]
 pub struct NoTimeline {
     /// The key.
     pub key: DifferenceKey,

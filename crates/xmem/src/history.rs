@@ -149,7 +149,7 @@ fn about_pools(snapshot: &Snapshot, device: DeviceIndex, notes: &mut Diagnostics
     let of_pools = snapshot.segments.iter().filter(|segment| segment.device == device);
     let count = of_pools.filter(|segment| segment.pool != PoolId::default()).count() as u64;
     notes.report_many("private-pools", Severity::Note, None, count, || {
-        "segments belong to CUDA graphs or to a `MemPool`, and are replayed in pools of their own; a pool that \
+        "segments belong to CUDA graphs or to a `MemPool`, and are replayed in separate pools; a pool that \
          was deleted before the snapshot is not in it"
             .into()
     });

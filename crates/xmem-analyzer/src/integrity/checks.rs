@@ -99,7 +99,7 @@ checks! {
         "the duration of events is missing, negative or not a number";
     ZERO_DURATIONS: "zero-durations", per_mille(0, 5),
         "zero in every recording since PyTorch 2.4; before, times are whole microseconds",
-        "operators last no time";
+        "operators have a duration of zero";
     THREADS: "scattered-threads", Bounds::None,
         "PyTorch records the operators and the memory of one thread",
         "operators and memory events are scattered over threads";
@@ -161,7 +161,7 @@ checks! {
     EMPTY_SHAPES: "empty-shapes", per_mille(20, 50), "at most 16 of 1,000",
         "input tensors have no elements";
     LOST_SHAPES: "lost-shapes", Bounds::None, EXACT,
-        "the trace says that input shapes were recorded, and operators on tensors have none";
+        "the trace says that input shapes were recorded, but operators on tensors have no shapes";
     BLOCK_SIZES: "impossible-block-sizes", Bounds::None, EXACT_GPU,
         "blocks of the GPU do not have sizes that PyTorch's allocator makes (multiples of 512 bytes)";
     RESERVED: "impossible-reserved-memory", Bounds::None, EXACT_GPU,

@@ -199,7 +199,7 @@ impl VirtualGpu {
         let missing: Vec<&str> = self.log_of("call");
         if !missing.is_empty() {
             notes.report("missing-calls", Severity::Note, None, || {
-                format!("calls that the virtual GPU does not have: {}", missing.join(", "))
+                format!("unsupported CUDA calls: {}", missing.join(", "))
             });
         }
         for (purposes, code, meaning) in [

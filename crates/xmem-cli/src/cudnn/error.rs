@@ -19,7 +19,7 @@ failures! {
         #[error("cannot query cuDNN at `{}`: {reason}", shown(path))]
         #[diagnostic(help("xmem needs cuDNN 9.8 or newer; `--cudnn model` needs no library"))]
         Unusable { path: PathBuf, reason: String } => Usage,
-        #[error("cuDNN at `{}` is not loaded: {reason}", shown(path))]
+        #[error("refusing to load cuDNN at `{}`: {reason}", shown(path))]
         #[diagnostic(help("`--cudnn model` needs no library"))]
         Refused { path: PathBuf, reason: String } => Usage,
         #[error("query to cuDNN failed: {reason}")]

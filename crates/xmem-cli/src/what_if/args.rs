@@ -29,8 +29,8 @@ pub(crate) struct WhatIfArgs {
     /// complete. at-once is what was recorded; the range of the answer goes up to run-ahead
     #[arg(long, value_name = "WHEN", value_parser = short_form("collectives"))]
     pub(crate) collectives: Option<ChosenWhatIf>,
-    /// Parameters of --what-if collectives=bandwidth: nvlink, pcie and network in GB/s and one direction, host as the share
-    /// of the recorded time that it takes without the recorder (network=50,host=0.3)
+    /// Parameters of --what-if collectives=bandwidth: nvlink, pcie and network are per-direction bandwidths in GB/s; host is
+    /// the fraction of recorded host time left without profiling (network=50,host=0.3)
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = rate)]
     pub(crate) rates: Vec<(Rate, f64)>,
     /// Disable a rule of the CPU-to-GPU lowering (`xmem replay --explain` lists them); repeatable
@@ -103,7 +103,11 @@ fn rate(text: &str) -> Result<(Rate, f64), String> {
         "pcie" => Rate::Pcie,
         "network" => Rate::Network,
         "host" => Rate::Host,
-        _ => return Err(format!("`{key}` is not known; there are nvlink, pcie, network and host")),
+        _ => {
+            return Err(format!(
+                "unknown parameter `{key}`: expected nvlink, pcie, network or host"
+            ));
+        }
     };
     match value.parse::<f64>() {
         Ok(number) if number > 0.0 && number <= 1e6 => Ok((rate, number)),

@@ -94,9 +94,9 @@ fn what_is_wrong_is_named() {
         (&["matrix.toml", "--readings", "broken.csv"], 3, "it has no column `out_of_memory`"),
         (&["matrix.toml", "--only", "model=VGG16"], 2, "no job has model=VGG16"),
         (&["matrix.toml", "--only", "model"], 2, "expected a factor and a value"),
-        (&["matrix.toml", "--estimators", "llmem"], 2, "there is no estimator `llmem`"),
+        (&["matrix.toml", "--estimators", "llmem"], 2, "unknown estimator `llmem`"),
         (&["matrix.toml", "--shard", "4/3"], 2, "parts are counted from 1 to 3"),
-        (&["matrix.toml", "--without-recording"], 3, "has none of the 2 jobs"),
+        (&["matrix.toml", "--without-recording"], 3, "contains no recording of the 2 jobs"),
         (&["matrix.toml", "--on", "slurm", "--shards", "4"], 2, "needs a store that all machines"),
         (&["device.toml", "--without-recording"], 2, "rtx9999"),
     ] {

@@ -55,7 +55,7 @@ fn commands_that_nothing_can_be_looked_for_are_refused_before_anything_runs() {
         ),
         (
             &["-d", "t4-16g", "--ranks", "{n}", "--law", "l.json", "--", "torchrun", "train.py"],
-            "--law is about a number that is not that of the processes",
+            "--law cannot vary the number of processes",
         ),
         (
             &["-d", "t4-16g", "--set", "batch={batch}", "--", "python3", "train.py"],
@@ -156,5 +156,5 @@ fn the_settings_of_the_allocator_that_the_user_has_are_kept() {
 fn a_command_without_measures_and_without_a_virtual_gpu_is_not_run() {
     let ran = xmem(["run", "--", "python3", "-c", "print(1)"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
-    assert!(flat(&ran).contains("no measure, plan or virtual GPU was named"), "{}", ran.stderr);
+    assert!(flat(&ran).contains("no measure, plan or virtual GPU given"), "{}", ran.stderr);
 }

@@ -80,7 +80,7 @@ fn errors_are_printed_on_the_usual_screen() {
 fn without_a_terminal_it_says_what_to_use() {
     let ran = xmem(["look", TRACE, "--device", "a100-40g"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
-    for words in ["not a terminal", "`xmem replay`", "`xmem report`"] {
+    for words in ["not an interactive terminal", "`xmem replay`", "`xmem report`"] {
         assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
     }
 }

@@ -374,7 +374,7 @@ fn a_plan_of_a_job_leaves_out_what_is_interrupted() {
     let ticks = ["plan", &trace, "--interrupt", "0..9", "--export-hints", &hints];
     let ran = xmem(ticks);
     assert_eq!(ran.code, 2);
-    assert!(ran.stderr.contains("does not go with --export-hints"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("cannot be combined with --export-hints"), "{}", ran.stderr);
 }
 
 /// `simulate --plan` left out what outlives an iteration, which no allocator can know when a request comes.
@@ -495,7 +495,7 @@ fn what_cannot_be_planned_is_said() {
             "id,lower,upper,size\na,0,3,4\nb,7,5,4\n",
             &[],
             3,
-            "line 3: block `b` is live from tick 7",
+            "line 3: block `b` has an empty lifetime",
         ),
         ("\u{feff}id,lower,upper,size\n", &[], 3, "standard input has no blocks to plan"),
         (

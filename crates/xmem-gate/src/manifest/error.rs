@@ -23,6 +23,6 @@ pub enum ManifestError {
         reason: &'static str,
     },
     /// The changed text does not say what it should.
-    #[error("the annotations would change more than themselves")]
+    #[error("annotating would alter other parts of the manifest")]
     Unverified,
 }

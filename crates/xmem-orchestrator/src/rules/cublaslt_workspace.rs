@@ -1,5 +1,5 @@
-//! A linear layer with bias runs as one cublasLt call with the bias in its epilogue. cublasLt has a workspace
-//! of its own, which a release of PyTorch takes per call, caches per thread, or shares with cuBLAS.
+//! A linear layer with bias runs as one cublasLt call with the bias in its epilogue. cublasLt has a separate
+//! workspace, which a release of PyTorch takes per call, caches per thread, or shares with cuBLAS.
 
 use super::cublas_workspace::{self, Life};
 use crate::frame::call::Call;
@@ -11,7 +11,7 @@ use xmem_types::{Bytes, MIB, TorchVersion};
 pub(crate) static RULE: RuleDefinition = RuleDefinition {
     rule: Rule {
         name: "cublaslt-workspace",
-        summary: "a linear layer with bias runs through cublasLt, which has a workspace of its own",
+        summary: "a linear layer with bias runs through cublasLt, which has a separate workspace",
         source: "aten/src/ATen/native/cuda/Blas.cpp `addmm_out_cuda_impl`; aten/src/ATen/cuda/CUDABlas.cpp `gemm_and_bias`",
         operators: &[],
         covers: &[],

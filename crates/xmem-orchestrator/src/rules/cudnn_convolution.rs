@@ -1,7 +1,7 @@
 //! Convolutions take a cuDNN workspace for the length of each call. Its size is that of the plan which
 //! PyTorch takes for the convolution: the first one that cuDNN's heuristics name, or a later one where memory
 //! is short. Calls of one shape share the plan that was found to fit. Operands are brought into the output's
-//! memory format once there is an output; the bias gradient is a sum of its own.
+//! memory format once there is an output; the bias gradient is a separate sum.
 //!
 //! With `torch.backends.cudnn.benchmark = True` the first call of each shape tries all plans, in one
 //! workspace as large as the largest of them that memory has room for. Then all cached memory is released,

@@ -1,7 +1,7 @@
 //! A copy between host and device whose sides differ in type, or in the order of their elements, is not one
 //! transfer: its device side must be contiguous. If it is not, a buffer on the device takes the elements in
 //! order. The CPU copies element by element. Types are converted on the host, unless the copy does not
-//! block: then the device converts, in a buffer of its own.
+//! block: then the device converts, in a separate buffer.
 //!
 //! A recording of `xmem profile` marks what is moved, after the copy that moved it.
 

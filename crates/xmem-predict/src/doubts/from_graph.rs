@@ -36,7 +36,7 @@ fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
         assessment.lower_to(Confidence::Doubtful);
         assessment.notes.report("autograd-functions", Severity::Warning, None, || {
             format!(
-                "the model has functions with a backward of their own ({}), and the graph has the operators of their \
+                "the model has functions with a custom backward ({}), and the graph has the operators of their \
                  forward alone: what these would keep counts, which may be more; `xmem profile` records what they \
                  really keep",
                 list(functions)

@@ -1,5 +1,5 @@
 //! Jobs whose memory depends on when work on the GPU is complete: memory that several streams use can be used again only
-//! then. On a virtual GPU, all work is complete at once.
+//! then. On a virtual GPU, all work completes immediately.
 
 use super::{Assessment, Doubt, Subject};
 use crate::memory::Detail;
@@ -18,7 +18,7 @@ fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
         assessment.extend_to("gpu_timing", &later, subject.device());
     } else if profile.rank().is_some() {
         assessment.notes.report("gpu-timing", Severity::Note, None, || {
-            "collectives were complete at once; where the host runs ahead of the GPU, what they hold is released later, \
+            "collectives completed immediately; where the host runs ahead of the GPU, what they hold is released later, \
              and the peaks are higher: `xmem profile --run-ahead` gives the range"
                 .to_owned()
         });

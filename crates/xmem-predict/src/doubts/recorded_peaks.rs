@@ -69,10 +69,7 @@ fn compare(
     if let Some(recorded) = differs(gpu.peak_reserved, peak.ample_reserved) {
         notes.report("recorded-reserved-differs", Severity::Note, None, || {
             let why = match (gpu.allocated_before > Bytes::ZERO, gpu.source) {
-                (true, _) => {
-                    "what was allocated before the recording began lies in other segments, and what was \
-                     cached then is not known"
-                }
+                (true, _) => "the allocator's state before the recording is unknown",
                 (false, GpuSource::Trace) if !gpu.has_history => {
                     "the file does not say which options, release and streams the job ran with"
                 }

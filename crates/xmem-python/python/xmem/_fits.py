@@ -121,7 +121,7 @@ def fits(job: Any, /, *given: Any, **options: Any) -> Fits:
     - `autocast` is the type of autocast around model and loss (`torch.bfloat16`); `accumulation` is the number of batches
       for each step of the optimizer, and `clip_grad=True` clips gradients before it.
     - `by="graph"` takes the graph of the model by torch.export (2.6 or later), `by="record"` records three steps in
-      another process, as `xmem.record` does. `"auto"` takes the graph where it can be had.
+      another process, as `xmem.record` does. `"auto"` takes the graph if available.
 
     `max` is a limit below the memory of the device, as a number of bytes or as text such as `"14GiB"`. `options` are those
     of `xmem.replay` (`capacity="24GiB"` in place of a device) and of `xmem.record`.

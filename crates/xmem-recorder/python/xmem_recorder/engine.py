@@ -45,7 +45,7 @@ def is_virtual():
 
 
 def error():
-    """The reason why the requested engine cannot be had; None if it can."""
+    """The reason why the requested engine is unavailable; None if it is available."""
     return _choice.error
 
 

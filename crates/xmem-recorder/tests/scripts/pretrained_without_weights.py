@@ -4,7 +4,7 @@
 # iterations = 3
 # stdout = ["whole float32", "cut bfloat16", "pointer bfloat16", "nothing bfloat16", "index float32", "file torch.Size([2048, 512])"]
 # stdout-without = ["done"]
-# stderr = ["note: weights of …cut are not there: zeros of the sizes in the headers of its files are loaded"]
+# stderr = ["note: …cut contains no weights; loading zeros of the sizes in the headers of its files"]
 # environment = { TRANSFORMERS_VERBOSITY = "error", HF_HUB_DISABLE_PROGRESS_BARS = "1" }
 # [recording]
 # "/models/0/class" = "transformers.models.llama.modeling_llama.LlamaForCausalLM"

@@ -151,7 +151,7 @@ struct CombinationDto<'a> {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct OverGpusDto<'a> {
-    /// The GPUs, each with a process of its own.
+    /// The GPUs, each with a separate process.
     gpus: u32,
     /// The measures.
     measures: Vec<&'a str>,

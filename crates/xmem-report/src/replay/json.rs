@@ -35,7 +35,7 @@ pub struct ReplayDocument<'a> {
     /// of a damaged trace does.
     #[cfg_attr(test, schemars(with = "crate::schemas::NameOf<xmem::Verdict>"))]
     verdict: &'static str,
-    /// What is said about the job: fits; tight: it may run and it may not (`tight_by`); does_not_fit: it runs out of
+    /// The decision about the job: fits; tight: it may run and it may not (`tight_by`); does_not_fit: it runs out of
     /// memory, over the whole range; no_verdict: the verdict is withheld, or the trace is damaged. The same as that of
     /// xmem check without a margin.
     #[cfg_attr(test, schemars(extend("enum" = ["fits", "tight", "does_not_fit", "no_verdict"])))]

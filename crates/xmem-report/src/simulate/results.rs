@@ -228,7 +228,7 @@ struct FailureDto {
     reserved: u64,
     /// Free device memory at that time; null without a limit.
     cuda_free: Option<u64>,
-    /// The largest block that was free all the same: too small, or of another stream.
+    /// The largest block that was still free: too small, or of another stream.
     largest_cached: u64,
 }
 

@@ -226,7 +226,7 @@ def attention():
             F.scaled_dot_product_attention(q, q, q, is_causal=True).sum().backward()
 
 
-@area("NCCL, one process", MODELED, "communicators exist and collectives are complete at once; the other ranks are taken "
+@area("NCCL, one process", MODELED, "communicators exist and collectives complete immediately; the other ranks are taken "
       "to have the data of this one")
 def nccl():
     import torch

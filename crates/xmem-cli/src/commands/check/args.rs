@@ -51,7 +51,7 @@ pub(crate) struct CheckArgs {
     /// The value of the number in a law (`xmem fit --law` writes one), which then stands for a trace
     #[arg(long, value_name = "NAME=VALUE", value_parser = at)]
     pub(crate) at: Option<LawValue>,
-    /// Take every TRACE as the name of one file, whatever it looks like
+    /// Treat each TRACE as a literal path (no folders, globs, lists or stdin)
     #[arg(long, help_heading = "Reading")]
     pub(crate) literal_paths: bool,
     #[command(flatten)]

@@ -28,7 +28,7 @@ failures! {
         Submission(#[source] SlurmError) => Usage,
         #[error("cannot read the job script `{}`", shown(path))]
         Script { path: PathBuf, source: SlurmError } => Usage,
-        #[error("it is not known on which GPU the job would run")]
+        #[error("cannot tell on which GPU the job would run")]
         #[diagnostic(help(
             "{}; `--device a100-40g` names a GPU directly",
             site.as_deref().map_or_else(
@@ -43,12 +43,12 @@ failures! {
         #[error("cannot annotate the manifest `{}`", shown(path))]
         #[diagnostic(help("the file was not changed; without --write it is only read"))]
         Annotate { path: PathBuf, source: ManifestError } => Unreadable,
-        #[error("there is nothing to write into `{}`: a trace has no verdict", shown(path))]
+        #[error("nothing to write into `{}`: the verdict of a trace was withheld", shown(path))]
         #[diagnostic(help("the file was not changed"))]
         NothingToWrite { path: PathBuf } => Withheld,
         #[error("--write needs a trace in a file, not standard input")]
         WriteOfStdin => Usage,
-        #[error("there is no number: a trace has no verdict")]
+        #[error("no memory figure: the verdict of a trace was withheld")]
         #[diagnostic(help("--format text says why"))]
         NoNumber => Withheld,
         #[error("`{}` is a law: it says what a job needs with each value of {name}", shown(path))]
@@ -60,7 +60,7 @@ failures! {
         #[error("{name} {value} is beyond the law `{}`, which goes from {low} to {high}", shown(path))]
         #[diagnostic(help("`xmem fit --law FILE --range {name}=LOW..HIGH` makes one of other values"))]
         BeyondLaw { path: PathBuf, name: String, value: u64, low: u64, high: u64 } => Usage,
-        #[error("`{}` is a law for {device}, and {asked} computes otherwise", shown(path))]
+        #[error("`{}` is a law for {device}; it does not hold for {asked}", shown(path))]
         #[diagnostic(help("make one for it: xmem fit -d {asked} --law FILE -- COMMAND"))]
         LawOfOtherDevice { path: PathBuf, device: String, asked: String } => Usage,
         #[error("cannot read the law `{}`", shown(path))]

@@ -14,7 +14,7 @@ failures! {
             "give a trace, a memory snapshot, or one answer that `xmem replay --format json` of this version wrote"
         ))]
         Answer { input: String, source: Box<AnswerError> } => Unreadable,
-        #[error("{input} is an answer, which has no bytes by {key}")]
+        #[error("{input} is a JSON answer, which cannot be grouped by {key}")]
         #[diagnostic(help(
             "an answer in JSON has the bytes of roles only: use --by role, or give the traces (or snapshots) \
              themselves, with --device"

@@ -71,7 +71,7 @@ pub(crate) struct JobArgs {
     /// Loss of the model's first result, where the graph does not end in one
     #[arg(long, value_name = "LOSS", value_parser = choice::<LossChoice>())]
     pub(crate) loss: Option<LossChoice>,
-    /// Batch sizes, each with an answer of its own, where the graph leaves the size open; of a range such as 1..512 the
+    /// Batch sizes, each with a separate answer, where the graph leaves the size open; of a range such as 1..512 the
     /// largest size that fits
     #[arg(long, value_name = "N,...|LOW..HIGH", value_delimiter = ',', value_parser = batch)]
     pub(crate) batch: Vec<BatchArg>,

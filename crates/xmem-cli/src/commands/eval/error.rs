@@ -28,13 +28,13 @@ failures! {
         NoCommand { family: String } => Unreadable,
         #[error("the range of `{factor}` in the {family} jobs has no values")]
         Range { family: String, factor: String } => Unreadable,
-        #[error("the policies of the estimator `{estimator}` are none: {reason}")]
+        #[error("invalid policies of the estimator `{estimator}`: {reason}")]
         Policies { estimator: String, reason: String } => Unreadable,
         #[error("the matrix has {count} jobs")]
         #[diagnostic(help("--sample N evaluates some of them, and --only FACTOR=VALUE a part"))]
         TooMany { count: u64 } => Usage,
-        #[error("there is no estimator `{name}`")]
-        #[diagnostic(help("there are {}", known.join(", ")))]
+        #[error("unknown estimator `{name}`")]
+        #[diagnostic(help("the estimators are {}", known.join(", ")))]
         Estimator { name: String, known: Vec<String> } => Usage,
         #[error("no job has {}", only.iter().map(|(factor, value)| format!("{factor}={value}")).collect::<Vec<_>>().join(" and "))]
         NoneChosen { only: Vec<(String, String)> } => Usage,
@@ -47,7 +47,7 @@ failures! {
         #[error("cannot make the folder `{}`", shown(path))]
         #[diagnostic(help("--figures needs a folder that can be written to"))]
         Figures { path: PathBuf, source: io::Error } => Unreadable,
-        #[error("the store `{}` has none of the {count} jobs", shown(path))]
+        #[error("the store `{}` contains no recording of the {count} jobs", shown(path))]
         #[diagnostic(help("run without --without-recording, or name the store with --store"))]
         Empty { path: PathBuf, count: usize } => Unreadable,
         #[error("none of the {count} jobs could be evaluated: {reason}")]

@@ -42,7 +42,7 @@ failures! {
         #[error("{ranks} processes cannot be spread evenly over {nodes} machines with up to 64 GPUs each")]
         #[diagnostic(help("--nodes is the number of machines"))]
         Nodes { ranks: u64, nodes: u32 } => Usage,
-        #[error("--law is about a number that is not that of the processes")]
+        #[error("--law cannot vary the number of processes")]
         #[diagnostic(help("give --ranks a number, and write {{batch=8}} where the command has one"))]
         LawOfRanks => Usage,
         #[error("--set and the command have a number each")]

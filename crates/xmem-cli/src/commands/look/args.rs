@@ -19,7 +19,7 @@ pub(crate) const SHORT_HELP: &[&str] =
         Examples:\n  \
         xmem look trace.json.gz --device a100-40g\n  \
         xmem look snapshot.pickle -d t4-16g --alloc-conf expandable_segments:True\n\n\
-        Exit code: 0 looked at, 2 usage error or no terminal, 3 unreadable or not a trace, 4 the recording is\n\
+        Exit code: 0 success, 2 usage error or no terminal, 3 unreadable or not a trace, 4 the recording is\n\
         damaged, 130 or 143 ended by a signal."
 )]
 pub(crate) struct LookArgs {

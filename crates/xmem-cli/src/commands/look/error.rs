@@ -8,7 +8,7 @@ failures! {
     /// A terminal that cannot show a run.
     #[derive(Debug, Error, Diagnostic)]
     pub(crate) enum LookFailure {
-        #[error("cannot show {trace}: standard output is not a terminal that text can be moved on")]
+        #[error("cannot show {trace}: standard output is not an interactive terminal")]
         #[diagnostic(help(
             "`xmem look` needs a terminal; `xmem replay` prints the answer as text, `xmem report` writes pages and \
              pictures"

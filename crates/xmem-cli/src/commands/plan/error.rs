@@ -35,7 +35,7 @@ failures! {
         #[error("{input} is not a plan to be followed")]
         #[diagnostic(help("`xmem plan INPUT --export-hints FILE` writes one"))]
         Hints { input: String, source: HintsDocumentError } => Unreadable,
-        #[error("--interrupt START..END does not go with --export-hints of a recording")]
+        #[error("--interrupt START..END cannot be combined with --export-hints of a recording")]
         #[diagnostic(help("name a phase or an operator: ticks of one iteration are not those of the next"))]
         TicksOfAJob => Usage,
         #[error("no planner gave a plan")]

@@ -61,7 +61,7 @@ pub(crate) struct ProfileArgs {
     /// Number of iterations to record in full; the script is stopped after them [default: 3, and what follows, see --time]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = count::<NonZeroU32>)]
     steps: Option<NonZeroU32>,
-    /// How long the script goes on after the iterations that are recorded in full: on a virtual GPU until its end, or for
+    /// How long the script continues after the iterations that are recorded in full: on a virtual GPU until its end, or for
     /// this time, where of steps that repeat one is recorded; on the CPU until it has evaluated and saved, if its source
     /// says that it does, with the first, larger and last batches of each pass over a DataLoader
     /// [default: 120s without --steps]
@@ -116,12 +116,12 @@ pub(crate) struct ProfileArgs {
     pub(crate) gpus: NonZeroU32,
     /// Number of processes of a distributed job (WORLD_SIZE), of which only those of --rank run, one after another.
     /// Launchers (torchrun, accelerate, deepspeed, torch.multiprocessing.spawn) start one process; its collectives
-    /// are complete at once. On the CPU, memory of collectives is not quite that of a GPU: use a virtual GPU where
-    /// PyTorch's CUDA build is at hand
+    /// complete immediately. On the CPU, memory of collectives is not quite that of a GPU: use a virtual GPU if
+    /// PyTorch's CUDA build is installed
     #[arg(long, value_name = "N", conflicts_with = "gpus", value_parser = count::<NonZeroU32>, help_heading = "Ranks")]
     pub(crate) ranks: Option<NonZeroU32>,
     /// Ranks to record with --ranks: a list such as 0,7, all, or auto, which leaves out ranks between two that have
-    /// the same peaks (virtual GPU). Of several, each gets a file of its own (trace.rank7.json.zst)
+    /// the same peaks (virtual GPU). Of several, each gets a separate file (trace.rank7.json.zst)
     #[arg(long, value_name = "LIST", requires = "ranks", default_value = "0", value_parser = rank_choice, help_heading = "Ranks")]
     pub(crate) rank: RankChoice,
     /// Machines over which --ranks are spread; each has N/M GPUs
@@ -132,8 +132,8 @@ pub(crate) struct ProfileArgs {
     #[arg(long)]
     pub(crate) keep_float16: bool,
     /// What stands for the GPU: `cpu` computes on the CPU; `virtual-gpu` runs PyTorch's CUDA build without
-    /// computing; `auto` takes the virtual GPU where it can be had, and records on the CPU where it cannot, and where
-    /// values decide about sizes
+    /// computing; `auto` takes the virtual GPU if available, else the CPU, and the CPU too where values decide about
+    /// sizes
     #[arg(long, value_name = "ENGINE", value_parser = choice::<Engine>(), default_value = Engine::Auto.name(),
           help_heading = "Engine")]
     engine: Engine,
@@ -164,8 +164,8 @@ pub(crate) struct ProfileArgs {
     /// command is recorded twice, and the answer has a range
     #[arg(long, value_name = "NAME=SHARE", value_parser = assumptions, help_heading = "Engine")]
     assume: Option<Assumptions>,
-    /// Record the command twice on a virtual GPU: with work that is complete at once, and with work that is complete
-    /// when the host waits for it. The answer has the range, which is that of jobs with several streams or collectives
+    /// Record the command twice on a virtual GPU: with work that completes immediately, and with work that
+    /// completes when the host waits for it. The answer has the range, which is that of jobs with several streams or collectives
     #[arg(long, help_heading = "Engine")]
     pub(crate) run_ahead: bool,
 }

@@ -17,7 +17,7 @@ failures! {
              was run"
         ))]
         Then { line: String, reason: String } => Usage,
-        #[error("`{program}` is taken for the name of a GPU")]
+        #[error("`{program}` was read as the name of a GPU")]
         #[diagnostic(help(
             "write `--` before the command: xmem profile --virtual-gpu -- {program} {words}"
         ))]

@@ -33,7 +33,7 @@ impl Failure for RecordingFailed {
 
 /// Advice against running out of memory.
 const REDUCE_MEMORY: &str = "record on a virtual GPU (--virtual-gpu a100-40g, with PyTorch's CUDA build), which needs \
-    next to no memory, or fewer iterations (--steps 1) or no stacks (--no-stacks); a smaller batch or model also needs \
+    almost no memory, or fewer iterations (--steps 1) or no stacks (--no-stacks); a smaller batch or model also needs \
     less, but is a different job";
 
 /// Advice against taking too long.

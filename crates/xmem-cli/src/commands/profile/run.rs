@@ -143,7 +143,7 @@ fn record(
             let (rank, of, on, nodes) = (rank.rank(), rank.world_size(), rank.node(), rank.nodes());
             let node = if nodes > 1 { format!(" (node {on} of {nodes})") } else { String::new() };
             say(&format!(
-                "  rank {rank} of {of}{node} ran alone; its collectives were complete at once"
+                "  rank {rank} of {of}{node} ran alone; its collectives completed immediately"
             ));
         }
         if let Some(kept) = kept {
@@ -243,7 +243,7 @@ fn after_the_steps(rest: &RecordedRest) -> String {
     };
     match &rest.end {
         RestEnd::Script => format!("then the rest of the script: {steps}, to its end"),
-        RestEnd::Time => format!("then {steps}, until the time was up (--time goes on for longer)"),
+        RestEnd::Time => format!("then {steps}, until the time limit (--time raises it)"),
         RestEnd::Settled => format!("then {steps}, until nothing new followed"),
         RestEnd::Stopped => format!("then {steps}, until it was stopped"),
         RestEnd::Exception(place) => {

@@ -59,8 +59,8 @@ pub(crate) struct ReplayArgs {
     /// 'runs/**/*.json.gz', or @FILE with one path per line (@- for standard input)
     #[arg(required = true, value_name = "TRACE", value_hint = ValueHint::AnyPath)]
     pub(crate) traces: Vec<PathBuf>,
-    /// Take every TRACE as the name of one file, whatever it looks like: no folder, pattern, list or
-    /// standard input. For scripts that pass names of others
+    /// Treat each TRACE as a literal path (no folders, globs, lists or stdin), for scripts that pass names
+    /// from elsewhere
     #[arg(long, help_heading = "Reading")]
     pub(crate) literal_paths: bool,
     #[command(flatten)]

@@ -98,7 +98,7 @@ pub(crate) struct PictureArgs {
     /// Output format; by default that of the file's ending, else html
     #[arg(short, long, value_enum)]
     pub(crate) format: Option<ReportFormat>,
-    /// What blocks are told apart by, in folded and svg; the default is stack for folded stacks, role for the timeline,
+    /// Property that blocks are grouped by, in folded and svg; the default is stack for folded stacks, role for the timeline,
     /// and module for the treemap
     #[arg(long, value_name = "KEY", value_parser = choice::<BlockKey>())]
     pub(crate) by: Option<BlockKey>,

@@ -13,10 +13,10 @@ failures! {
         #[error("this format shows a single run, but {count} were given")]
         #[diagnostic(help("--format html shows several, and compares them"))]
         OneRunOnly { count: usize } => Usage,
-        #[error("the page is not for a terminal")]
-        #[diagnostic(help("name a file: -o report.html, with --open to see it at once"))]
+        #[error("refusing to write HTML to a terminal")]
+        #[diagnostic(help("name a file: -o report.html, with --open to open it in the browser"))]
         PageToTerminal => Usage,
-        #[error("the {format} file is not for a terminal")]
+        #[error("refusing to write {format} to a terminal")]
         #[diagnostic(help("name a file: -o {file}"))]
         FileToTerminal { format: &'static str, file: &'static str } => Usage,
         #[error("no format of `xmem report` has the ending of `{}`", shown(path))]

@@ -8,7 +8,7 @@ failures! {
     /// A command that is not run.
     #[derive(Debug, Error, Diagnostic)]
     pub(crate) enum RunFailure {
-        #[error("no measure, plan or virtual GPU was named: the command would run as without xmem")]
+        #[error("no measure, plan or virtual GPU given: xmem would change nothing")]
         #[diagnostic(help(
             "--with MEASURES lowers its memory (xmem fit finds them), --plan auto follows a memory plan, and --virtual-gpu NAME runs it without a GPU"
         ))]

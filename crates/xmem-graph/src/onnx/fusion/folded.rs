@@ -39,7 +39,7 @@ pub(super) fn unfold(model: &mut Model) -> Vec<String> {
     let mut assumed = Vec::new();
     if norms > 0 {
         assumed.push(format!(
-            "the exporter folded {norms} batch normalizations into convolutions: they are taken as layers of their own"
+            "the exporter folded {norms} batch normalizations into convolutions: they count as separate layers"
         ));
     }
     if biases > 0 {

@@ -1,6 +1,6 @@
 """One process of a distributed job, which runs without the others (`xmem profile --ranks`).
 
-The process is told its rank by the environment, as a launcher does; what would wait for other processes does not:
+The environment gives the process its rank, as a launcher does; what would wait for other processes does not:
 
 - `place`: the place of the recorded process in its job;
 - `process`: what is prepared in that process once torch is imported;

@@ -64,7 +64,7 @@ def _launch_agent(wanted):
             requested = config.nproc_per_node * config.max_nodes
             if requested != wanted["world_size"]:
                 session.note(
-                    f"the launcher was asked for {requested} processes; the script is told that it is one of "
+                    f"the launcher was asked for {requested} processes; the script sees a world size of "
                     f"{wanted['world_size']}"
                 )
             run_id = config.run_id or "none"

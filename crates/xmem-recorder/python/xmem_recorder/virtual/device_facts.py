@@ -58,4 +58,4 @@ def _note_limits(log):
         session.note(f"workspaces that are estimated without a GPU: {', '.join(texts['estimate'])}")
     if "call" in texts:
         calls = [text.split(" ")[0] for text in texts["call"]]
-        session.note(f"calls that the virtual GPU does not have: {', '.join(calls)}")
+        session.note(f"unsupported CUDA calls: {', '.join(calls)}")

@@ -45,7 +45,7 @@ def file(path):
     if path not in _made:
         _made[path] = os.path.join(_new_folder(), os.path.basename(path))
         _write(_made[path], _header(path))
-        session.note(f"values of {errors.base_name(path)} are not there: zeros of the same size are loaded")
+        session.note(f"{errors.base_name(path)} contains no tensor data; loading zeros of the same size")
     return _made[path]
 
 
@@ -106,7 +106,7 @@ def _make(cls, config, name, folder, files, states):
     else:
         _write_shards(made, _tensors_of_model(cls, config, index))
         source = "its configuration"
-    session.note(f"weights of {errors.base_name(name)} are not there: zeros of the sizes in {source} are loaded")
+    session.note(f"{errors.base_name(name)} contains no weights; loading zeros of the sizes in {source}")
     return made
 
 
