@@ -1,7 +1,7 @@
 //! Batch normalization. `native_batch_norm`: the statistics of 16-bit inputs are 32 bits wide, and inputs
 //! whose channels are innermost are summed in steps. `native_batch_norm_backward`: CUDA makes the input's
 //! gradient before those of weight and bias, where the CPU makes it last. cuDNN wants the gradient in the
-//! input's layout, and a workspace where channels are innermost ([`workspaces`]); it has none otherwise. Inputs
+//! input's layout, and a workspace where channels are innermost ([`workspaces`]); else no workspace. Inputs
 //! whose channels are innermost that cuDNN does not take have PyTorch's own kernels in two steps, with sums per
 //! channel between them.
 

@@ -1,5 +1,5 @@
 //! Losses that are one operator. `mse_loss` and `smooth_l1_loss`, reduced, hold the losses of all elements in
-//! a block of their own, summed by one kernel; `_ctc_loss` holds its lengths and, in backward, `log_beta`;
+//! a separate block, summed by one kernel; `_ctc_loss` holds its lengths and, in backward, `log_beta`;
 //! `log_sigmoid_forward` keeps no buffer, since CUDA computes `exp(-|x|)` again in backward.
 
 use crate::frame::call::Call;

@@ -1,7 +1,7 @@
 //! `_fused_rms_norm(input, normalized_shape, weight, eps)`: one kernel instead of a chain of operators.
 //!
-//! The CPU computes it from `pow`, `mean`, `rsqrt` and `mul`, each with a result and an autograd node of its
-//! own (aten/src/ATen/native/layer_norm.cpp, `rms_norm_composite`). CUDA makes the output and one 32-bit
+//! The CPU computes it from `pow`, `mean`, `rsqrt` and `mul`, each with a result and a separate autograd
+//! node (aten/src/ATen/native/layer_norm.cpp, `rms_norm_composite`). CUDA makes the output and one 32-bit
 //! number a row, which backward needs; backward makes the gradients of input and weight and nothing else.
 
 use crate::frame::call::Call;
