@@ -10,6 +10,7 @@ mod diff;
 mod enter_overlay;
 mod estimate;
 mod eval;
+mod explain;
 mod export;
 mod fit;
 mod inspect;
@@ -27,7 +28,7 @@ mod snapshot;
 mod submit;
 mod validate;
 
-use crate::error::CliError;
+use crate::error::{CliError, Explanation};
 use crate::exit::Exit;
 use crate::global::Global;
 use crate::logging::LogFormat;
@@ -41,6 +42,7 @@ use diff::DiffArgs;
 use enter_overlay::EnterOverlayArgs;
 use estimate::EstimateGraphArgs;
 use eval::EvalArgs;
+use explain::ExplainArgs;
 use export::ExportArgs;
 use fit::FitArgs;
 use inspect::InspectArgs;
@@ -76,6 +78,29 @@ pub(crate) const SHORT_HELP: [(&str, &[&str]); 13] = [
     ("report", report::SHORT_HELP),
     ("simulate", simulate::SHORT_HELP),
     ("validate", validate::SHORT_HELP),
+];
+
+/// The explanations of the errors of each command.
+pub(crate) const EXPLAINED: [&[Explanation]; 19] = [
+    explain::ExplainFailure::EXPLAINED,
+    replay::ReplayFailure::EXPLAINED,
+    snapshot::EXPLAINED,
+    diff::DiffFailure::EXPLAINED,
+    report::ReportFailure::EXPLAINED,
+    look::LookFailure::EXPLAINED,
+    profile::ProfileFailure::EXPLAINED,
+    profile::EXPLAINED,
+    run::RunFailure::EXPLAINED,
+    fit::FitFailure::EXPLAINED,
+    estimate::EstimateGraphFailure::EXPLAINED,
+    plan::PlanFailure::EXPLAINED,
+    offload::OffloadFailure::EXPLAINED,
+    simulate::SimulateFailure::EXPLAINED,
+    check::CheckFailure::EXPLAINED,
+    submit::SubmitFailure::EXPLAINED,
+    serve::EXPLAINED,
+    config::ConfigCommandFailure::EXPLAINED,
+    eval::EvalFailure::EXPLAINED,
 ];
 
 /// Predict the GPU memory of a PyTorch training job from a CPU profiler trace
@@ -155,6 +180,8 @@ pub(crate) enum Command {
     Devices(DevicesArgs),
     /// Show the settings of `xmem check`, and where each comes from
     Config(ConfigArgs),
+    /// Explain an error by its code: the cause, an example and the fix
+    Explain(ExplainArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Serve queries to cuDNN on standard input
@@ -194,6 +221,7 @@ impl Cli {
             Command::Validate(args) => validate::run(args, global),
             Command::Eval(args) => eval::run(args, global),
             Command::Devices(args) => devices::run(args),
+            Command::Explain(args) => explain::run(args),
             Command::Completions(args) => completions::run(args, crate::command()),
             Command::CudnnWorker(args) => cudnn_worker::run(args),
             Command::EnterOverlay(args) => Ok(enter_overlay::run(args)),

@@ -3,7 +3,11 @@
 //! Each command and each part that commands share defines its own errors, with [`failures!`]; [`CliError`] only carries
 //! them to the end of the program.
 
+mod explanation;
 mod shown;
+
+pub use explanation::Explanation;
+pub(crate) use explanation::USAGE;
 
 use crate::exit::Exit;
 use crate::terminal;
@@ -15,17 +19,21 @@ use textwrap::WordSplitter;
 pub(crate) trait Failure: Diagnostic + Send + Sync + 'static {
     /// The exit code of a program that it ends.
     fn exit(&self) -> Exit;
+
+    /// The code of the error, which `xmem explain` explains.
+    fn error_code(&self) -> &'static str;
 }
 
-/// Defines an enum of errors that are failures: behind the `=>` of each variant is its exit code, without which it does not
-/// compile.
+/// Defines an enum of errors that are failures: behind the `=>` of each variant are its exit code and its code, without
+/// which it does not compile, and in braces the explanation of the code. A variant without braces has the code of another
+/// one, whose explanation is about both.
 macro_rules! failures {
     (
         $(#[$of_enum:meta])*
         $visibility:vis enum $name:ident {
             $(
                 $(#[$of_variant:meta])*
-                $variant:ident $({ $($field:tt)* })? $(($($inner:tt)*))? => $exit:ident,
+                $variant:ident $({ $($field:tt)* })? $(($($inner:tt)*))? => $exit:ident $code:ident $({ $($explanation:tt)* })?,
             )+
         }
     ) => {
@@ -37,10 +45,27 @@ macro_rules! failures {
             )+
         }
 
+        impl $name {
+            /// The explanations of the codes.
+            pub(crate) const EXPLAINED: &'static [$crate::error::Explanation] = &[
+                $($($crate::error::Explanation {
+                    code: stringify!($code),
+                    exit: $crate::exit::Exit::$exit,
+                    $($explanation)*
+                },)?)+
+            ];
+        }
+
         impl $crate::error::Failure for $name {
             fn exit(&self) -> $crate::exit::Exit {
                 match self {
                     $(Self::$variant { .. } => $crate::exit::Exit::$exit,)+
+                }
+            }
+
+            fn error_code(&self) -> &'static str {
+                match self {
+                    $(Self::$variant { .. } => stringify!($code),)+
                 }
             }
         }
@@ -73,17 +98,23 @@ impl CliError {
         self.0.to_string()
     }
 
+    /// The code.
+    #[cfg(test)]
+    pub(crate) fn code(&self) -> &'static str {
+        self.0.error_code()
+    }
+
     /// Prints the error on standard error and returns its exit code.
     pub(crate) fn print(self) -> Exit {
-        let exit = self.0.exit();
-        print(self.0 as Box<dyn Diagnostic + Send + Sync>);
+        let (exit, code) = (self.0.exit(), self.0.error_code());
+        print(self.0 as Box<dyn Diagnostic + Send + Sync>, code);
         exit
     }
 }
 
-/// Prints an error or a warning on standard error.
-pub(crate) fn print(diagnostic: impl Into<Box<dyn Diagnostic + Send + Sync>>) {
-    terminal::print_report(&miette::Report::new(Shown::new(diagnostic.into())));
+/// Prints an error or a warning with its code on standard error.
+pub(crate) fn print(diagnostic: impl Into<Box<dyn Diagnostic + Send + Sync>>, code: &str) {
+    terminal::print_report(&miette::Report::new(Shown::new(diagnostic.into(), code)));
 }
 
 /// Sets the layout of errors: names of options are not split at their hyphens.

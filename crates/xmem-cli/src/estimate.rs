@@ -7,7 +7,9 @@ use crate::what_if::{self, WhatIfArgs};
 use clap::Args;
 use miette::Diagnostic;
 use thiserror::Error;
-use xmem::{Device, Estimate, EstimateBuilder, EstimateError};
+use xmem::predict::AllocatorError;
+use xmem::trace::ReadError;
+use xmem::{Device, Estimate, EstimateBuilder, EstimateError, InputError};
 
 /// The options of an estimate with one allocator, beside its device.
 #[derive(Debug, Args)]
@@ -35,7 +37,26 @@ failures! {
     #[derive(Debug, Error, Diagnostic)]
     pub(crate) enum EstimateFailure {
         #[error("cannot estimate `{trace}`")]
-        Estimate { trace: String, source: EstimateError } => Usage,
+        Estimate { trace: String, source: EstimateError } => Usage XM0401 {
+            title: "question that the recording cannot answer",
+            cause: "The options ask for iterations, lengths or changes that this recording does not have.",
+            example: "xmem replay trace.json.zst --device t4-16g --iterations 7",
+            fix:
+                "Run `xmem inspect TRACE` to see what was recorded, and choose among that, or record again with `xmem \
+                 profile`.",
+        },
+    }
+}
+
+/// The code of the error of a failed estimate.
+pub(crate) const fn code(error: &EstimateError) -> &'static str {
+    match error {
+        EstimateError::Read(InputError::Trace(ReadError::InflateLimit { .. })) => "XM0212",
+        EstimateError::Read(InputError::Trace(_)) => "XM0211",
+        EstimateError::Read(InputError::Snapshot { .. }) => "XM0213",
+        EstimateError::Allocator(AllocatorError::Conf { .. }) => "XM0121",
+        EstimateError::Allocator(_) => "XM0122",
+        _ => "XM0401",
     }
 }
 

@@ -1,6 +1,6 @@
 //! Panics, which are bugs: each becomes an error of the input that was being processed.
 
-use crate::error::Failure;
+use crate::error::{Explanation, Failure};
 use crate::exit::Exit;
 use crate::terminal;
 use miette::Diagnostic;
@@ -41,7 +41,25 @@ impl Failure for InternalError {
     fn exit(&self) -> Exit {
         Exit::Unreadable
     }
+
+    fn error_code(&self) -> &'static str {
+        CODE
+    }
 }
+
+/// The code of a bug.
+pub(crate) const CODE: &str = "XM0002";
+
+/// Its explanation.
+pub(crate) const EXPLAINED: &[Explanation] = &[Explanation {
+    code: CODE,
+    exit: Exit::Unreadable,
+    title: "internal error",
+    cause: "xmem has a bug that this input triggers. Answers about other inputs are not affected.",
+    example: "xmem replay odd.json --device t4-16g",
+    fix: "Report it with the output of `xmem --version`, the command line and, if possible, the input. `xmem inspect TRACE \
+        --redact FILE` writes a copy of a trace without names.",
+}];
 
 /// The places of panics that were not yet caught, by their messages.
 static PLACES: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());

@@ -11,6 +11,7 @@
 mod allocator;
 mod attempt;
 mod choice;
+mod codes;
 mod commands;
 mod config;
 mod cudnn;
@@ -40,6 +41,7 @@ mod traces;
 mod values;
 mod what_if;
 
+pub use error::Explanation;
 pub use exit::Exit;
 
 use clap::{CommandFactory, FromArgMatches};
@@ -54,6 +56,12 @@ pub fn command() -> clap::Command {
     short_help::on_one_screen(Cli::command())
 }
 
+/// The explanations of all errors, in the order of their codes.
+#[must_use]
+pub fn explanations() -> Vec<&'static Explanation> {
+    codes::explanations()
+}
+
 /// Runs the command with `args`, the program's name first.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     guard::install();
@@ -62,8 +70,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             let error = without_controls(&args).unwrap_or(error);
-            // Nothing can be done when standard error itself is closed.
-            let _ = error.print();
+            terminal::print_usage(&error, error::USAGE);
             return ExitCode::from(if error.use_stderr() { Exit::Usage } else { Exit::Fits });
         }
     };

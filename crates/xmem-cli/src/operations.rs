@@ -14,11 +14,28 @@ failures! {
     pub(crate) enum OperationsFailure {
         #[error("{input} is not a list of operations")]
         #[diagnostic(help("`xmem simulate --help` shows the format of a list"))]
-        NotAList { input: String, source: OperationsError } => Unreadable,
+        NotAList { input: String, source: OperationsError } => Unreadable XM0231 {
+            title: "invalid list of operations",
+            cause: "The input is not JSON in the format of a list of allocations and frees.",
+            example: "xmem simulate trace.json",
+            fix: "Compare the file with the example that `xmem simulate --help` shows.",
+        },
         #[error("{input} has allocator options that cannot be simulated")]
-        Allocator { input: String, source: AllocatorError } => Unreadable,
+        Allocator { input: String, source: AllocatorError } => Unreadable XM0232 {
+            title: "invalid allocator options in a list",
+            cause: "The list of operations has allocator options that this release of PyTorch rejects.",
+            example: "xmem simulate ops.json",
+            fix: "Correct the options in the list, or set others: `xmem simulate ops.json --alloc-conf OPTIONS`.",
+        },
         #[error("operation {index} of {input}, {operation}, is invalid")]
-        Step { index: usize, operation: String, input: String, source: Misuse } => Unreadable,
+        Step { index: usize, operation: String, input: String, source: Misuse } => Unreadable XM0233 {
+            title: "invalid operation in a list",
+            cause:
+                "The operation cannot follow those before it, for example because it frees a block that is not \
+                 allocated.",
+            example: "xmem simulate double-free.json",
+            fix: "Correct the operation that the message names, then run `xmem simulate FILE` again.",
+        },
     }
 }
 

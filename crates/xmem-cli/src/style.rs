@@ -19,6 +19,11 @@ pub(crate) fn of_output(file: Option<&Path>) -> Style {
     Style { color, width: columns.or_else(measured).unwrap_or(DEFAULT_WIDTH) }
 }
 
+/// The color of text on standard error.
+pub(crate) fn of_errors() -> Color {
+    if std::io::stderr().is_terminal() && color_is_wanted() { Color::Ansi } else { Color::Plain }
+}
+
 /// Any non-empty value of `NO_COLOR` disables color (<https://no-color.org>).
 fn color_is_wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())

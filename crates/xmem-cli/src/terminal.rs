@@ -2,6 +2,7 @@
 //! that put it into the text.
 
 use crate::global::Verbosity;
+use crate::style;
 use std::borrow::Cow;
 use std::io::{self, Write};
 use xmem::types::printable;
@@ -41,6 +42,22 @@ pub(crate) fn note(text: &str, verbosity: Verbosity) {
 pub(crate) fn print_report(report: &miette::Report) {
     // Nothing can be done when standard error itself is closed.
     let _ = writeln!(io::stderr(), "{report:?}");
+}
+
+/// Prints help or an error of clap, which has escaped it, where it belongs: an error with its code.
+pub(crate) fn print_usage(error: &clap::Error, code: &str) {
+    const BEFORE: &str = "error:";
+    let text = error.render();
+    if !error.use_stderr() || !text.to_string().starts_with(BEFORE) {
+        // Nothing can be done when standard error itself is closed.
+        let _ = error.print();
+        return;
+    }
+    let text = match style::of_errors() {
+        Color::Ansi => text.ansi().to_string(),
+        Color::Plain => text.to_string(),
+    };
+    let _ = write!(io::stderr(), "{}", text.replacen(BEFORE, &format!("error[{code}]:"), 1));
 }
 
 /// A writer that escapes what is not printable, except for line feeds and the colors of the report.

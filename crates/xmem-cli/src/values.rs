@@ -1,11 +1,41 @@
 //! Values of options: one parser for each kind, whatever the command. Sizes, ranges of iterations and lengths are types of
 //! the libraries, which parse themselves.
 
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::{Arg, Command, Error};
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::time::Duration;
 use xmem::Bytes;
+
+/// A parser of text for which shells offer values. Others are accepted as well: what they mean is decided later.
+#[derive(Clone)]
+pub(crate) struct Offered(fn() -> Vec<PossibleValue>);
+
+impl Offered {
+    pub(crate) const fn new(values: fn() -> Vec<PossibleValue>) -> Self {
+        Self(values)
+    }
+}
+
+impl TypedValueParser for Offered {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.0)().into_iter()))
+    }
+}
 
 /// Parses a number from 1 up.
 pub(crate) fn count<T: FromStr>(text: &str) -> Result<T, String> {

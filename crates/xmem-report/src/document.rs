@@ -26,9 +26,13 @@ impl<'a> Document<'a> {
         Self::Replay(Box::new(ReplayDocument::new(trace, settings, answer, rules)))
     }
 
-    /// The document of an error; with `settings`, if the error concerns these.
+    /// The document of an error and its code; with `settings`, if the error concerns these.
     #[must_use]
-    pub fn error(trace: &'a str, settings: Option<&'a str>, error: &dyn std::error::Error) -> Self {
+    pub fn error(
+        trace: &'a str,
+        settings: Option<&'a str>,
+        error: (&'a str, &dyn std::error::Error),
+    ) -> Self {
         Self::Error(ErrorDocument::new(trace, settings, error))
     }
 }

@@ -14,6 +14,8 @@ pub struct ErrorDocument<'a> {
     trace: &'a str,
     /// As in xmem.replay/2, if the error concerns these settings; null if the trace cannot be read under any settings.
     settings: Option<&'a str>,
+    /// The code of the error, which `xmem explain` explains: XM and four digits.
+    code: &'a str,
     /// The error, and what to do next.
     error: String,
     /// The causes, outermost first.
@@ -21,15 +23,20 @@ pub struct ErrorDocument<'a> {
 }
 
 impl<'a> ErrorDocument<'a> {
-    /// The document of an error about `trace`, the input as the user named it; with `settings`, if
+    /// The document of an error and its code about `trace`, the input as the user named it; with `settings`, if
     /// the error concerns these, and not the trace under all settings.
     #[must_use]
-    pub fn new(trace: &'a str, settings: Option<&'a str>, error: &dyn std::error::Error) -> Self {
+    pub fn new(
+        trace: &'a str,
+        settings: Option<&'a str>,
+        (code, error): (&'a str, &dyn std::error::Error),
+    ) -> Self {
         let causes = std::iter::successors(error.source(), |e| e.source());
         Self {
             schema: ERROR,
             trace,
             settings,
+            code,
             error: error.to_string(),
             causes: causes.map(ToString::to_string).collect(),
         }

@@ -22,15 +22,40 @@ failures! {
             #[label("{why}")]
             at: SourceSpan,
             why: String,
-        } => Usage,
+        } => Usage XM0121 {
+            title: "invalid allocator option",
+            cause:
+                "`--alloc-conf`, or PYTORCH_CUDA_ALLOC_CONF of the recording, has an option or a value that this \
+                 release of PyTorch rejects.",
+            example: "xmem replay trace.json.zst --device t4-16g --alloc-conf max_split_size:32",
+            fix:
+                "Correct the marked part. If the option needs another release, give the release that will run on the \
+                 GPU, for example `--torch 2.8`.",
+        },
         /// Any other error.
         #[error(transparent)]
-        Other(AllocatorError) => Usage,
+        Other(AllocatorError) => Usage XM0122 {
+            title: "allocator settings that cannot be simulated",
+            cause:
+                "The settings contradict each other, or the release of PyTorch is older than those that xmem \
+                 simulates.",
+            example: "xmem replay trace.json.zst --device t4-16g --torch 1.9",
+            fix:
+                "Remove one of the contradicting settings, or choose a release with `--torch`; `xmem replay --help` \
+                 lists the options of the allocator.",
+        },
         #[error("no recorded addresses: the input is not a memory snapshot")]
         #[diagnostic(help(
             "`--address-order recorded` works only with `xmem snapshot replay`; use driver, asc or desc"
         ))]
-        NothingRecorded => Usage,
+        NothingRecorded => Usage XM0123 {
+            title: "no recorded addresses",
+            cause: "`--address-order recorded` repeats the addresses of a memory snapshot, and the input is not one.",
+            example: "xmem replay trace.json.zst --device t4-16g --address-order recorded",
+            fix:
+                "Use `--address-order driver`, `asc` or `desc`, or replay a snapshot with `xmem snapshot replay \
+                 snapshot.pickle`.",
+        },
     }
 }
 

@@ -13,5 +13,6 @@ mod slurm;
 mod subject;
 
 pub(crate) use args::{CheckArgs, SHORT_HELP};
+pub(crate) use error::CheckFailure;
 pub(crate) use run::run;
 pub(crate) use slurm::{Decided, submission};

@@ -6,4 +6,5 @@ mod lua;
 mod run;
 
 pub(crate) use args::ConfigArgs;
+pub(crate) use error::ConfigCommandFailure;
 pub(crate) use run::run;

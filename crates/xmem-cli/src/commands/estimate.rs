@@ -10,4 +10,5 @@ mod run;
 mod search;
 
 pub(crate) use args::{EstimateGraphArgs, SHORT_HELP};
+pub(crate) use error::EstimateGraphFailure;
 pub(crate) use run::run;

@@ -15,4 +15,5 @@ mod run;
 mod store;
 
 pub(crate) use args::{EvalArgs, SHORT_HELP};
+pub(crate) use error::EvalFailure;
 pub(crate) use run::run;

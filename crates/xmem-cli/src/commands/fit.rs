@@ -11,4 +11,5 @@ mod run;
 mod template;
 
 pub(crate) use args::{FitArgs, SHORT_HELP};
+pub(crate) use error::FitFailure;
 pub(crate) use run::run;

@@ -18,4 +18,5 @@ mod trace_error;
 mod tune;
 
 pub(crate) use args::{ReplayArgs, SHORT_HELP};
+pub(crate) use error::ReplayFailure;
 pub(crate) use run::{check, run};

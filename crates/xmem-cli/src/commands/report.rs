@@ -10,4 +10,5 @@ mod settings;
 pub(crate) mod what_ifs;
 
 pub(crate) use args::{ReportArgs, SHORT_HELP};
+pub(crate) use error::ReportFailure;
 pub(crate) use run::run;

@@ -8,4 +8,5 @@ mod present;
 mod run;
 
 pub(crate) use args::RunArgs;
+pub(crate) use error::RunFailure;
 pub(crate) use run::run;

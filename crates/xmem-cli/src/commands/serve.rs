@@ -5,4 +5,5 @@ mod error;
 mod run;
 
 pub(crate) use args::ServeArgs;
+pub(crate) use error::EXPLAINED;
 pub(crate) use run::run;

@@ -6,4 +6,5 @@ mod plan;
 mod run;
 
 pub(crate) use args::{SHORT_HELP, SimulateArgs};
+pub(crate) use error::SimulateFailure;
 pub(crate) use run::run;

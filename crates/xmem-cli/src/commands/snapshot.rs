@@ -5,5 +5,5 @@ mod error;
 mod run;
 
 pub(crate) use args::SnapshotArgs;
-pub(crate) use error::RerunFailure;
+pub(crate) use error::{EXPLAINED, RerunFailure};
 pub(crate) use run::{read, run};

@@ -5,4 +5,5 @@ mod error;
 mod run;
 
 pub(crate) use args::SubmitArgs;
+pub(crate) use error::SubmitFailure;
 pub(crate) use run::run;

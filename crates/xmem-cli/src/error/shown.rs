@@ -12,7 +12,7 @@ pub(super) struct Shown {
     /// The error itself, whose source code is quoted.
     error: Box<dyn Diagnostic + Send + Sync>,
     message: String,
-    help: Option<String>,
+    help: String,
     cause: Option<Cause>,
 }
 
@@ -24,9 +24,13 @@ struct Cause {
 }
 
 impl Shown {
-    pub(super) fn new(error: Box<dyn Diagnostic + Send + Sync>) -> Self {
-        let message = printable(&error.to_string()).into_owned();
-        let help = error.help().map(|help| printable_lines(&help.to_string()).into_owned());
+    /// The error behind its code. Without advice, it leads to its explanation.
+    pub(super) fn new(error: Box<dyn Diagnostic + Send + Sync>, code: &str) -> Self {
+        let message = format!("[{code}] {}", printable(&error.to_string()));
+        let help = error.help().map_or_else(
+            || format!("`xmem explain {code}` shows the cause and the fix"),
+            |help| printable_lines(&help.to_string()).into_owned(),
+        );
         let cause = error.source().map(Cause::new);
         Self { error, message, help, cause }
     }
@@ -70,7 +74,7 @@ impl Diagnostic for Shown {
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.help.as_ref().map(|help| Box::new(help) as _)
+        Some(Box::new(&self.help))
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {

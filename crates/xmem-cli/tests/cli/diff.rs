@@ -263,7 +263,7 @@ fn answers_have_roles_and_say_what_to_do_for_more() {
         let ran = xmem(["diff", &before, &after, "--by", key]);
         assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{key}");
         let words: String = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains("which cannot be grouped"), "{words}");
+        assert!(words.contains("is a JSON answer"), "{words}");
         assert!(words.contains("use --by role"), "{words}");
     }
 }

@@ -18,6 +18,7 @@ mod estimate;
 mod estimate_ranks;
 mod eval;
 mod eval_graphs;
+mod explain;
 #[cfg(unix)]
 mod export;
 mod fit;

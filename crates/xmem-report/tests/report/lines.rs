@@ -17,7 +17,7 @@ fn page(form: LineFormat) -> String {
     for (trace, answer) in &answers {
         page += &form.line(&Document::answer(trace, "-d \"x, y\"", answer, Rules::Omit));
     }
-    page += &form.line(&Document::error("c", None, &error));
+    page += &form.line(&Document::error("c", None, ("XM0211", &error)));
     page += &form.line(&Document::answer("d", "-d d", &sample::withheld(), Rules::Omit));
     page
 }
@@ -90,7 +90,7 @@ fn every_column_is_a_value_of_a_document() {
     let error = xmem::find("x").expect_err("unknown");
     let documents = [
         LineFormat::Json.line(&Document::answer("t", "s", &answer, Rules::Omit)),
-        LineFormat::Json.line(&Document::error("t", None, &error)),
+        LineFormat::Json.line(&Document::error("t", None, ("XM0211", &error))),
     ];
     let documents = documents.map(|line| serde_json::from_str::<Value>(&line).expect("JSON"));
     let header = LineFormat::Csv.header();

@@ -48,7 +48,7 @@ fn the_other_documents_follow_their_schemas() {
     valid(INSPECT, &json::pretty(&inspect));
     let error = xmem::find("nonesuch").expect_err("unknown");
     for settings in [None, Some("-d t")] {
-        valid(ERROR, &json::line(&ErrorDocument::new("t.json", settings, &error)));
+        valid(ERROR, &json::line(&ErrorDocument::new("t.json", settings, ("XM0211", &error))));
     }
 }
 

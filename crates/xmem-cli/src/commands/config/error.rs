@@ -10,6 +10,11 @@ failures! {
     pub(crate) enum ConfigCommandFailure {
         #[error("there is no site file")]
         #[diagnostic(help("name it with --site or XMEM_SITE, or write /etc/xmem/site.toml"))]
-        NoSite => Usage,
+        NoSite => Usage XM0841 {
+            title: "no site file",
+            cause: "This format is made from the site file, and there is no site file.",
+            example: "xmem config --format lua",
+            fix: "Name it with `--site FILE` or XMEM_SITE, or write /etc/xmem/site.toml.",
+        },
     }
 }

@@ -1,6 +1,7 @@
 //! Recordings that failed or are incomplete, with what to do about it.
 
 use super::address_space;
+use super::explained::{self, INCOMPLETE};
 use crate::error::{self, CliError, Failure};
 use crate::exit::Exit;
 use crate::file_size_limit::explain;
@@ -23,11 +24,16 @@ struct RecordingFailed {
     #[help]
     help: String,
     exit: Exit,
+    code: &'static str,
 }
 
 impl Failure for RecordingFailed {
     fn exit(&self) -> Exit {
         self.exit
+    }
+
+    fn error_code(&self) -> &'static str {
+        self.code
     }
 }
 
@@ -42,7 +48,7 @@ const REDUCE_TIME: &str = "record on a virtual GPU (--virtual-gpu a100-40g, with
 
 impl From<RecordError> for CliError {
     fn from(error: RecordError) -> Self {
-        let what = error.to_string();
+        let (what, code) = (error.to_string(), explained::code(&error));
         let (exit, help) = match &error {
             RecordError::NeedsUnix => (
                 Exit::Usage,
@@ -183,7 +189,7 @@ impl From<RecordError> for CliError {
             | RecordError::Spawn { source, .. } => Some(explain(source)),
             _ => None,
         };
-        RecordingFailed { what, cause, help, exit }.into()
+        RecordingFailed { what, cause, help, exit, code }.into()
     }
 }
 
@@ -295,7 +301,7 @@ pub(crate) fn print_cut_short(recorded: &Recorded, reason: &CutShort) {
             format!("{help}; the iterations in the trace can be replayed"),
         ),
     };
-    error::print(Incomplete { what, help });
+    error::print(Incomplete { what, help }, INCOMPLETE);
 }
 
 /// Whether an exception is that of an allocation on the GPU. Only a virtual GPU with a limit runs out of memory.

@@ -95,7 +95,7 @@ impl Batch<'_> {
                 let options = options.expect("an answer is to a question");
                 Document::answer(self.name(about), options, answer, rules)
             }
-            Err(failure) => Document::error(self.name(about), options, failure),
+            Err(failure) => Document::error(self.name(about), options, (failure.code(), failure)),
         }
     }
 

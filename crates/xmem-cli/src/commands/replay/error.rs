@@ -13,29 +13,65 @@ failures! {
     pub(crate) enum ReplayFailure {
         #[error("--snapshot writes a single run, but {count} {of} were given")]
         #[diagnostic(help("run the command once for each, with a different --snapshot file"))]
-        SnapshotOfSeveral { count: usize, of: &'static str } => Usage,
+        SnapshotOfSeveral { count: usize, of: &'static str } => Usage XM0411 {
+            title: "one snapshot for several runs",
+            cause: "`--snapshot` writes the predicted memory snapshot of one run, and the command has several.",
+            example: "xmem replay a.json b.json --device t4-16g --snapshot out.pickle",
+            fix: "Run `xmem replay` once for each, with a different file after `--snapshot`.",
+        },
         #[error("--vary answers one question about one trace: {problem}")]
         #[diagnostic(help("{advice}"))]
-        Vary { problem: String, advice: &'static str } => Usage,
+        Vary { problem: String, advice: &'static str } => Usage XM0412 {
+            title: "`--vary` with several questions",
+            cause: "`--vary` answers about one trace on one device with one set of options.",
+            example: "xmem replay a.json b.json --device t4-16g --vary batch=1..64",
+            fix: "Run `xmem replay TRACE --device NAME --vary batch=1..64` for each trace and device.",
+        },
         #[error("--tune answers one question about one trace, as text or JSON")]
         #[diagnostic(help("give one trace, one device and one --alloc-conf, and --format text or json"))]
-        TuneOfSeveral => Usage,
+        TuneOfSeveral => Usage XM0413 {
+            title: "`--tune` with several questions",
+            cause: "`--tune` searches allocator options for one trace on one device, and prints text or JSON.",
+            example: "xmem replay a.json b.json --device t4-16g --tune",
+            fix: "Run `xmem replay TRACE --device NAME --tune` for each trace and device.",
+        },
         #[error("--skip-done needs --format jsonl or csv")]
         #[diagnostic(help("add --format jsonl or --format csv"))]
-        SkipDoneForm => Usage,
+        SkipDoneForm => Usage XM0414 {
+            title: "`--skip-done` with an unsuitable input or output",
+            cause:
+                "`--skip-done` finds earlier answers by the names of traces in a file of lines. It needs `--format \
+                 jsonl` or `csv`, and traces with names.",
+            example: "xmem replay runs --device t4-16g --skip-done -o answers.json",
+            fix: "Run `xmem replay runs --device NAME --format jsonl -o answers.jsonl --skip-done`.",
+        },
         #[error("--skip-done cannot be used with standard input")]
         #[diagnostic(help("give file names: an answer is found again by the name of its trace"))]
-        SkipDoneStdin => Usage,
+        SkipDoneStdin => Usage XM0414,
         #[error("--skip-done cannot continue `{}`", shown(path))]
         #[diagnostic(help(
             "the file was not changed; give another --output, or remove --skip-done to start over"
         ))]
-        SkipDone { path: PathBuf, source: Box<ReadLinesError> } => Unreadable,
+        SkipDone { path: PathBuf, source: Box<ReadLinesError> } => Unreadable XM0415 {
+            title: "earlier answers that cannot be continued",
+            cause:
+                "The file of `--output` exists, and is not a list of answers of this format and version. It was not \
+                 changed.",
+            example: "xmem replay runs --device t4-16g --format csv -o notes.txt --skip-done",
+            fix: "Give another file after `--output`, or remove `--skip-done` to start over.",
+        },
         #[error("cannot append to `{}`", shown(path))]
         #[diagnostic(help(
             "the lines already written are kept: check disk space and permissions, then continue with \
              --skip-done"
         ))]
-        Append { path: PathBuf, source: std::io::Error } => Unreadable,
+        Append { path: PathBuf, source: std::io::Error } => Unreadable XM0416 {
+            title: "answers that cannot be appended",
+            cause:
+                "A line could not be written, for example because the file system is full. The lines before it are \
+                 complete.",
+            example: "xmem replay runs --device t4-16g --format jsonl -o /full/answers.jsonl",
+            fix: "Free some space, then run the same command with `--skip-done`, which continues.",
+        },
     }
 }

@@ -133,7 +133,7 @@ fn one(
             let is_about_settings =
                 matches!(error, TraceError::Estimate(error) if !matches!(error, EstimateError::Read(_)));
             let options = is_about_settings.then_some(settings.options.as_str());
-            form.header() + &form.line(&Document::error(&name, options, error))
+            form.header() + &form.line(&Document::error(&name, options, (error.code(), error)))
         }),
     };
     if !page.is_empty() {

@@ -35,6 +35,15 @@ pub(super) fn catch_panic<T>(
 }
 
 impl TraceError {
+    /// The code of the error that is shown to the user.
+    pub(super) const fn code(&self) -> &'static str {
+        match self {
+            Self::Estimate(error) => estimate::code(error),
+            Self::Folder { .. } => "XM0228",
+            Self::Panic { .. } => guard::CODE,
+        }
+    }
+
     /// Converts to the error that is shown to the user.
     pub(super) fn into_cli_error(self, trace: &str) -> CliError {
         match self {
@@ -43,6 +52,28 @@ impl TraceError {
             Self::Panic { trace, message } => {
                 InternalError::new(Some(&trace), Panicked { message }).into()
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xmem::predict::AllocatorError;
+    use xmem::trace::ReadError;
+
+    #[test]
+    fn documents_have_the_code_that_is_printed() {
+        let input = || "a.json".to_owned();
+        let errors = [
+            TraceError::Estimate(EstimateError::Read(ReadError::Empty { input: input() }.into())),
+            TraceError::Estimate(AllocatorError::Fraction { fraction: 2.0 }.into()),
+            TraceError::Estimate(EstimateError::NoSuchIteration { from: 1, to: 2, found: 1 }),
+            TraceError::Panic { trace: input(), message: "gone".to_owned() },
+        ];
+        for error in errors {
+            let (code, text) = (error.code(), error.to_string());
+            assert_eq!(error.into_cli_error("a.json").code(), code, "{text}");
         }
     }
 }

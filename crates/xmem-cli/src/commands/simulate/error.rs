@@ -10,9 +10,14 @@ failures! {
     pub(crate) enum SimulateFailure {
         #[error("--segments needs --format json or jsonl")]
         #[diagnostic(help("add --format json, or remove --segments"))]
-        SegmentsAsText => Usage,
+        SegmentsAsText => Usage XM0721 {
+            title: "option of another format",
+            cause: "`--segments` belongs to `--format json` or `jsonl`, `--plan` to `--format text` or `json`.",
+            example: "xmem simulate ops.json --segments end",
+            fix: "Add `--format json`, which has both.",
+        },
         #[error("--plan needs --format text or json")]
         #[diagnostic(help("a run that follows a plan has one result, not one for each operation"))]
-        PlanAsLines => Usage,
+        PlanAsLines => Usage XM0721,
     }
 }
