@@ -8,12 +8,21 @@ pub(crate) use error::DeviceFailure;
 
 use crate::error::CliError;
 use crate::input::{self, InputFailure, Kind};
+use clap::builder::PossibleValue;
 use std::io;
 use std::path::Path;
 use xmem::Device;
 
 /// The device if none is named, where a device only decides how a recording of a CPU is lowered.
 pub(crate) const DEFAULT: &str = "a100-40g";
+
+/// The devices that a shell offers.
+pub(crate) fn offered() -> Vec<PossibleValue> {
+    let known = xmem::devices::devices().iter();
+    known
+        .map(|device| PossibleValue::new(device.name.as_str()).help(device.title.as_str()))
+        .collect()
+}
 
 /// Finds the device that the arguments name, or the default one.
 pub(crate) fn choose_or_default(args: &DeviceArgs) -> Result<Device, CliError> {

@@ -1,6 +1,8 @@
 //! Changes to a job that lower its memory, as the command line names them: measures of the hook, and settings of PyTorch's
 //! allocator.
 
+use crate::values::Offered;
+use clap::builder::{PossibleValue, TypedValueParser};
 use xmem::simulator::{alloc_conf_variables, newest_release};
 use xmem_recorder::{Measure, ParseMeasureError, measures};
 
@@ -27,6 +29,15 @@ pub(crate) const SETTING: &str = "expandable_segments:True";
 /// A list of changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes(pub(crate) Vec<Change>);
+
+/// The parser of a list of changes. A shell offers the measures.
+pub(crate) fn list_of_changes() -> impl TypedValueParser<Value = Changes> {
+    let offered = || {
+        let known = measures().into_iter().map(|measure| PossibleValue::new(measure.name));
+        known.chain([PossibleValue::new(EXPANDABLE)]).collect()
+    };
+    Offered::new(offered).try_map(|text| changes(&text))
+}
 
 /// Reads a list of changes, or `none`.
 pub(crate) fn changes(text: &str) -> Result<Changes, String> {

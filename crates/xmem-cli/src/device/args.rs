@@ -1,5 +1,7 @@
 //! Arguments that choose a device.
 
+use super::offered;
+use crate::values::Offered;
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 use xmem::Bytes;
@@ -8,7 +10,7 @@ use xmem::Bytes;
 #[command(next_help_heading = "Device (at least one)")]
 pub(crate) struct DeviceArgs {
     /// A known GPU, for example a100-40g or rtx3060-12g; `xmem devices` lists them
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", value_parser = Offered::new(offered), hide_possible_values = true)]
     pub(crate) device: Option<String>,
     /// A file that describes a GPU
     #[arg(long, value_name = "FILE", conflicts_with = "device", value_hint = ValueHint::FilePath)]
@@ -23,7 +25,7 @@ pub(crate) struct DeviceArgs {
 pub(crate) struct PlanDeviceArgs {
     /// GPU for which a trace of the CPU is lowered (default: a100-40g); it never runs out of memory
     /// here
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", value_parser = Offered::new(offered), hide_possible_values = true)]
     pub(crate) device: Option<String>,
     /// A file that describes the GPU
     #[arg(long, value_name = "FILE", conflicts_with = "device", value_hint = ValueHint::FilePath)]

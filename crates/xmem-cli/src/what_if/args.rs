@@ -1,6 +1,7 @@
 //! Arguments that change the job. Each what-if of the table has the form `--what-if NAME=VALUE`; some have an option of their
 //! own besides.
 
+use crate::values::Offered;
 use clap::Args;
 use clap::builder::ValueParser;
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
@@ -34,7 +35,7 @@ pub(crate) struct WhatIfArgs {
     #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = rate)]
     pub(crate) rates: Vec<(Rate, f64)>,
     /// Disable a rule of the CPU-to-GPU lowering (`xmem replay --explain` lists them); repeatable
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = Offered::new(rules), hide_possible_values = true)]
     pub(crate) no_rule: Vec<String>,
 }
 
@@ -56,6 +57,12 @@ impl WhatIfArgs {
         let all = || what_if.iter().rev().chain(short.into_iter().flatten());
         WHAT_IFS.iter().filter_map(|known| all().find(|it| it.name() == known.name)).collect()
     }
+}
+
+/// The rules that a shell offers.
+fn rules() -> Vec<PossibleValue> {
+    let known = xmem::orchestrator::rules().iter();
+    known.map(|rule| PossibleValue::new(rule.name).help(rule.summary)).collect()
 }
 
 /// The parser of an option that is short for a what-if.

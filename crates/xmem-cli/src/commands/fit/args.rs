@@ -2,8 +2,9 @@
 
 use crate::choice::{choice, choices};
 use crate::commands::profile::assumptions;
-use crate::measures::{self, changes};
-use crate::values::{count, duration};
+use crate::device;
+use crate::measures::{self, list_of_changes};
+use crate::values::{Offered, count, duration};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum, ValueHint};
 use std::ffi::OsString;
@@ -39,7 +40,8 @@ pub(crate) struct FitArgs {
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
     /// GPU on which the job is to fit; `xmem devices` lists the names. Repeatable: one answer for each
-    #[arg(short, long, value_name = "NAME", required = true)]
+    #[arg(short, long, value_name = "NAME", required = true,
+          value_parser = Offered::new(device::offered), hide_possible_values = true)]
     pub(crate) device: Vec<String>,
     /// Vary the batch size of the script's DataLoaders, for a script without an option for it: {NAME=VALUE} is the number
     #[arg(long, value_name = "dataloader.batch_size={NAME=VALUE}")]
@@ -59,7 +61,7 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "WHAT", value_parser = choice::<Changes>(), default_value = Changes::Nothing.name())]
     pub(crate) allow: Changes,
     /// Measures to try, in place of all that --allow allows: a list such as checkpointing=2,fused; none tries nothing
-    #[arg(long, value_name = "LIST", value_parser = changes)]
+    #[arg(long, value_name = "LIST", value_parser = list_of_changes(), hide_possible_values = true)]
     pub(crate) measures: Option<measures::Changes>,
     /// Try measures although the job fits as it is
     #[arg(long)]

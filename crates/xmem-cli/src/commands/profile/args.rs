@@ -2,8 +2,8 @@
 
 use crate::choice::{choice, choices};
 use crate::device;
-use crate::measures::{Changes, changes};
-use crate::values::{count, count_up_to, duration, share};
+use crate::measures::{Changes, list_of_changes};
+use crate::values::{Offered, count, count_up_to, duration, share};
 use clap::builder::PossibleValue;
 use clap::{ArgAction, Args, ValueHint};
 use std::ffi::OsString;
@@ -79,7 +79,8 @@ pub(crate) struct ProfileArgs {
           value_hint = ValueHint::FilePath)]
     pub(crate) output: PathBuf,
     /// Record for this GPU, and answer for it as `xmem replay --device NAME` does; `xmem devices` lists the names
-    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["device_as", "then"])]
+    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["device_as", "then"],
+          value_parser = Offered::new(device::offered), hide_possible_values = true)]
     device: Option<String>,
     /// Command to run on the trace: replay, inspect or validate, without its TRACE argument
     #[arg(long, value_name = "COMMAND")]
@@ -157,7 +158,7 @@ pub(crate) struct ProfileArgs {
     #[arg(long, help_heading = "Engine")]
     pub(crate) without_weights: bool,
     /// Record the job with these measures, which `xmem fit` finds and `xmem run` applies: a list such as checkpointing=2,fused
-    #[arg(long, value_name = "MEASURES", value_parser = changes)]
+    #[arg(long, value_name = "MEASURES", value_parser = list_of_changes(), hide_possible_values = true)]
     with: Option<Changes>,
     /// Values that a virtual GPU does not compute and that decide sizes: nonzero=0.1..0.5 for the share of
     /// elements in masks, unique=SHARE, routing=SHARE (of tokens to the same experts). With a range, the

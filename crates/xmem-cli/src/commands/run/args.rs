@@ -1,7 +1,7 @@
 //! Arguments of `xmem run`.
 
 use crate::choice::choice;
-use crate::measures::{Changes, changes};
+use crate::measures::{Changes, list_of_changes};
 use clap::{Args, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub(crate) struct RunArgs {
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
     /// Measures that lower the memory of the job: a list such as checkpointing=2,fused, as `xmem fit` finds them
-    #[arg(long, value_name = "MEASURES", value_parser = changes)]
+    #[arg(long, value_name = "MEASURES", value_parser = list_of_changes(), hide_possible_values = true)]
     pub(crate) with: Option<Changes>,
     /// Give requests for memory the addresses of a static memory plan: a file of `xmem plan --export-hints`, a recording of
     /// the job, or `auto`, which records the job on a virtual GPU first; with --cpu, it plans what the job does in its first
