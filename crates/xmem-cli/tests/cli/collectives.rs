@@ -176,7 +176,7 @@ fn a_recording_without_the_log_of_streams_says_what_to_do() {
 #[test]
 fn rates_have_names_and_are_numbers_above_zero() {
     for (rates, expected) in [
-        ("ethernet=1", "`ethernet` is not known"),
+        ("ethernet=1", "unknown parameter `ethernet`"),
         ("network", "expected KEY=VALUE"),
         ("network=0", "`0` is not a number above 0"),
         ("host=NaN", "`NaN` is not a number above 0"),

@@ -152,7 +152,7 @@ fn what_is_wrong_with_graphs_is_named() {
         eval(&folder, &[])
     };
     for (from, to, message) in [
-        ("demand:exit", "never", "the policies of the estimator `all-on-exit` are none"),
+        ("demand:exit", "never", "invalid policies of the estimator `all-on-exit`"),
         ("/{job}.pt2", "/{model}.pt2", "has {model}, which is not one of their factors"),
         ("/{job}.pt2", "/{job}.none", "cannot read `"),
         ("/{job}.pt2", "/job.py", "its graph cannot be estimated: "),
