@@ -51,20 +51,9 @@ fn one_trace_had_three_verdicts_two_shortfalls_and_two_exit_codes() {
             let is_expected = answer["verdict"] == "fits";
             assert_eq!(replayed.code, i32::from(!is_expected), "{about}");
 
-            if let Some(short) = answer["shortfall_bytes"].as_u64() {
-                let need = number(&answer, "/need_bytes");
-                assert_eq!(short, need - capacity * MIB, "{about}");
-                assert!(
-                    need > capacity * MIB && need <= number(&answer, "/ample_bytes"),
-                    "{about}"
-                );
-            }
             // The same words, in the same order: the decision, and need against room.
             let words =
                 answer["decision"].as_str().expect("a name").replace('_', " ").to_uppercase();
-            if !seen.insert((words.clone(), answer["tight_by"].as_str().map(str::to_owned))) {
-                continue;
-            }
             let said = format!("{words}  {}", answer["summary"].as_str().expect("words"));
             for (command, options) in
                 [("replay", &["-q"][..]), ("check", &["-q", "--no-config", "--no-cache"])]
@@ -77,6 +66,16 @@ fn one_trace_had_three_verdicts_two_shortfalls_and_two_exit_codes() {
             let picture = run("report", &trace, capacity, &["--format", "svg"]).stdout;
             let lower = words.to_lowercase();
             assert!(picture.contains(&format!("with the context: {lower}")), "{about}: {lower}");
+
+            if let Some(short) = answer["shortfall_bytes"].as_u64() {
+                let need = number(&answer, "/need_bytes");
+                assert_eq!(short, need - capacity * MIB, "{about}");
+                assert!(
+                    need > capacity * MIB && need <= number(&answer, "/ample_bytes"),
+                    "{about}"
+                );
+            }
+            seen.insert((words, answer["tight_by"].as_str().map(str::to_owned)));
         }
     }
     // The sweep meets every verdict that a recording of this repository can have.

@@ -5,18 +5,19 @@ use serde_json::{Map, Value};
 
 /// Checks `value` against `schema`; the first violation, with its path.
 pub(crate) fn check(schema: &Value, value: &Value) -> Result<(), String> {
-    Checker { root: schema }.check(schema, value, "$")
+    Checker { root: schema }.check(schema, value).map_err(|error| format!("${error}"))
 }
 
 struct Checker<'a> {
     root: &'a Value,
 }
 
+/// Errors begin with the path from the value that is checked: only what fails gets one.
 impl Checker<'_> {
-    fn check(&self, schema: &Value, value: &Value, path: &str) -> Result<(), String> {
-        let schema = schema.as_object().ok_or_else(|| format!("{path}: schema is no object"))?;
+    fn check(&self, schema: &Value, value: &Value) -> Result<(), String> {
+        let schema = schema.as_object().ok_or_else(|| ": schema is no object".to_owned())?;
         for (keyword, rule) in schema {
-            self.keyword(schema, keyword, rule, value, path)?;
+            self.keyword(schema, keyword, rule, value)?;
         }
         Ok(())
     }
@@ -27,22 +28,32 @@ impl Checker<'_> {
         keyword: &str,
         rule: &Value,
         value: &Value,
-        path: &str,
     ) -> Result<(), String> {
-        let fail = |what: String| Err(format!("{path}: {what}"));
+        let fail = |what: String| Err(format!(": {what}"));
+        let member = |rule: &Value, key: &str, inner: &Value| {
+            self.check(rule, inner).map_err(|error| format!(".{key}{error}"))
+        };
+        let item = |rule: &Value, i: usize, inner: &Value| {
+            self.check(rule, inner).map_err(|error| format!("[{i}]{error}"))
+        };
         match keyword {
             "$schema" | "$id" | "$defs" | "title" | "description" => Ok(()),
             "$ref" => {
                 let pointer = rule.as_str().and_then(|r| r.strip_prefix('#')).unwrap_or("/none");
                 match self.root.pointer(pointer) {
-                    Some(target) => self.check(target, value, path),
+                    Some(target) => self.check(target, value),
                     None => fail(format!("unknown reference {rule}")),
                 }
             }
             "anyOf" => {
-                let tried: Vec<_> =
-                    list(rule).iter().map(|option| self.check(option, value, path)).collect();
-                if tried.iter().any(Result::is_ok) { Ok(()) } else { fail(format!("{tried:?}")) }
+                let mut tried = Vec::new();
+                for option in list(rule) {
+                    match self.check(option, value) {
+                        Ok(()) => return Ok(()),
+                        Err(error) => tried.push(error),
+                    }
+                }
+                fail(format!("{tried:?}"))
             }
             "const" if value == rule => Ok(()),
             "const" => fail(format!("{value} is not {rule}")),
@@ -71,7 +82,7 @@ impl Checker<'_> {
                 let rules = rule.as_object().unwrap_or(&empty);
                 let present = value.as_object().unwrap_or(&empty);
                 rules.iter().try_for_each(|(key, rule)| match present.get(key) {
-                    Some(inner) => self.check(rule, inner, &format!("{path}.{key}")),
+                    Some(inner) => member(rule, key, inner),
                     None => Ok(()),
                 })
             }
@@ -89,8 +100,7 @@ impl Checker<'_> {
                 let others = value.as_object().into_iter().flatten();
                 let mut others =
                     others.filter(|(key, _)| known.is_none_or(|known| !known.contains_key(*key)));
-                others
-                    .try_for_each(|(key, inner)| self.check(rule, inner, &format!("{path}.{key}")))
+                others.try_for_each(|(key, inner)| member(rule, key, inner))
             }
             "minItems" | "maxItems" => match (value.as_array(), rule.as_u64()) {
                 (Some(list), Some(least))
@@ -104,16 +114,15 @@ impl Checker<'_> {
                 _ => Ok(()),
             },
             "prefixItems" => {
-                value.as_array().into_iter().flatten().zip(list(rule)).enumerate().try_for_each(
-                    |(i, (item, rule))| self.check(rule, item, &format!("{path}[{i}]")),
-                )
+                let items = value.as_array().into_iter().flatten().zip(list(rule));
+                items.enumerate().try_for_each(|(i, (inner, rule))| item(rule, i, inner))
             }
             "items" => value
                 .as_array()
                 .into_iter()
                 .flatten()
                 .enumerate()
-                .try_for_each(|(i, item)| self.check(rule, item, &format!("{path}[{i}]"))),
+                .try_for_each(|(i, inner)| item(rule, i, inner)),
             other => fail(format!("keyword `{other}` is not understood")),
         }
     }
