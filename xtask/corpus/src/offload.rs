@@ -1,5 +1,5 @@
-//! `cargo xtask offload`: the tables of docs/results/offloading.md, in Markdown. Each is made of answers of `xmem offload`, whose command
-//! is printed above it.
+//! `cargo xtask offload`: the tables of docs/results/offloading.md, in Markdown. Each is made of answers of `xmem offload`,
+//! whose command is printed above it.
 
 use serde_json::Value;
 use std::path::Path;

@@ -60,8 +60,9 @@ pub(crate) fn check(name: &str, text: &str, findings: &mut Findings) {
         let place = format!("{name}:{}", part.line);
         let plain = plain(&part.text);
         page += words(&plain);
+        let lower = plain.to_lowercase();
         for (phrase, instead) in PHRASES {
-            if has_phrase(&plain, phrase) {
+            if has_phrase(&lower, phrase) {
                 findings.add(&place, format!("`{phrase}`: {instead}"));
             }
         }
@@ -175,12 +176,11 @@ fn beginning(sentence: &str) -> String {
     sentence.split_whitespace().take(6).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether the text has the phrase as whole words.
-fn has_phrase(plain: &str, phrase: &str) -> bool {
-    let plain = plain.to_lowercase();
-    plain.match_indices(phrase).any(|(at, _)| {
-        let before = plain[..at].chars().next_back();
-        let behind = plain[at + phrase.len()..].chars().next();
+/// Whether the text, in lower case, has the phrase as whole words.
+fn has_phrase(lower: &str, phrase: &str) -> bool {
+    lower.match_indices(phrase).any(|(at, _)| {
+        let before = lower[..at].chars().next_back();
+        let behind = lower[at + phrase.len()..].chars().next();
         !before.is_some_and(char::is_alphanumeric) && !behind.is_some_and(char::is_alphanumeric)
     })
 }
