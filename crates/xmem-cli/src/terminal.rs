@@ -48,14 +48,15 @@ pub(crate) fn print_report(report: &miette::Report) {
 pub(crate) fn print_usage(error: &clap::Error, code: &str) {
     const BEFORE: &str = "error:";
     let text = error.render();
-    if !error.use_stderr() || !text.to_string().starts_with(BEFORE) {
+    let plain = text.to_string();
+    if !error.use_stderr() || !plain.starts_with(BEFORE) {
         // Nothing can be done when standard error itself is closed.
         let _ = error.print();
         return;
     }
     let text = match style::of_errors() {
         Color::Ansi => text.ansi().to_string(),
-        Color::Plain => text.to_string(),
+        Color::Plain => plain,
     };
     let _ = write!(io::stderr(), "{}", text.replacen(BEFORE, &format!("error[{code}]:"), 1));
 }

@@ -121,7 +121,7 @@ def clear(tensor, value=0):
 def alias(tensor):
     """A tensor of the host on the device's memory; raises `ValueError` for a tensor without memory of its own."""
     if not _has_memory(tensor):
-        raise ValueError(f"a {type(tensor).__name__} has no memory that it owns")
+        raise ValueError(f"a {type(tensor).__name__} does not own memory")
     storage = tensor.untyped_storage()
     size = storage.nbytes()
     if size and not storage.data_ptr():
