@@ -44,7 +44,7 @@ def test_options_are_those_of_the_program() -> None:
 def test_errors_have_the_words_of_the_program(tmp_path: Path) -> None:
     with pytest.raises(xmem.UsageError, match="a100-40g") as usage:
         xmem.replay(TRACE, device="a100")
-    assert usage.value.code == 2
+    assert (usage.value.code, usage.value.error_code) == (2, "XM0103")
     with pytest.raises(xmem.UsageError, match="unexpected argument '--devic'"):
         xmem.replay(TRACE, devic="a100-40g")
     (tmp_path / "text.json").write_text("not a trace")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Optional
+
 __all__ = [
     "IncompleteRecordingWarning",
     "InputError",
@@ -25,9 +28,14 @@ class XmemError(Exception):
     code: int
     """The exit code of the program: 2 for wrong usage, 3 for an input that cannot be read."""
 
+    error_code: Optional[str]
+    """The code of the error, such as `XM0103`, which `xmem explain` takes; `None` for an error without one."""
+
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
         self.code = code
+        marked = re.match(r"\[(XM\d{4})\] ", message)
+        self.error_code = marked.group(1) if marked else None
 
 
 class UsageError(XmemError):
@@ -37,7 +45,7 @@ class UsageError(XmemError):
     >>> xmem.replay("traces/mlp_adam/trace.json.zst", device="a1000")
     Traceback (most recent call last):
     ...
-    xmem.UsageError: unknown device `a1000`...
+    xmem.UsageError: [XM0102] unknown device `a1000`...
     """
 
 
@@ -48,7 +56,7 @@ class InputError(XmemError):
     >>> xmem.replay("missing.json", device="a100-40g")
     Traceback (most recent call last):
     ...
-    xmem.InputError: `missing.json` does not exist...
+    xmem.InputError: [XM0211] `missing.json` does not exist...
     """
 
 
