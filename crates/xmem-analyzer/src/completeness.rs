@@ -98,7 +98,12 @@ fn cut_short(recording: Option<&Recording>, is_gpu: bool, notes: &mut Diagnostic
     let in_one_line = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let detail = ended.detail.as_ref().map(in_one_line);
     let detail = detail.map_or(String::new(), |text| format!(" ({text})"));
-    let count = recording.and_then(|r| r.iterations.as_ref()).map(|iterations| iterations.count);
+    let iterations = recording.and_then(|r| r.iterations.as_ref());
+    let count = iterations.map(|iterations| iterations.count);
+    let is_complete = iterations.is_some_and(|of| of.requested.is_some_and(|n| of.count >= n));
+    if ended.reason == EndReason::ScriptEnd && is_complete {
+        return;
+    }
     if count == Some(0) && is_gpu && ended.reason == EndReason::ScriptEnd {
         // Nothing of it is translated, so that iterations matter to names alone.
         notes.report("no-iterations", Severity::Warning, None, || {

@@ -228,6 +228,8 @@ pub struct IterationCount {
     pub by: String,
     /// Their number.
     pub count: u64,
+    /// How many were to be recorded in full; earlier recordings do not say.
+    pub requested: Option<u64>,
     /// Resident memory of the recording process at the end of each, as far as it was noted.
     pub resident: Vec<Bytes>,
 }

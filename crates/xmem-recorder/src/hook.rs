@@ -119,6 +119,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/recording/evaluation.py",
     "xmem_recorder/recording/expected.py",
     "xmem_recorder/recording/export.py",
+    "xmem_recorder/recording/following.py",
     "xmem_recorder/recording/forward.py",
     "xmem_recorder/recording/growth.py",
     "xmem_recorder/recording/iterations.py",

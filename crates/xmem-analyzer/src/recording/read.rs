@@ -101,13 +101,14 @@ impl<'a> Reader<'a, '_> {
             cudnn_answers: Vec::new(),
             memory_fraction: self.field("memory_fraction"),
             ended: self.field("ended").map(ended),
-            iterations: self.field("iterations").map(|IterationsDto { by, count, resident }| {
-                IterationCount {
+            iterations: self.field("iterations").map(
+                |IterationsDto { by, count, requested, resident }| IterationCount {
                     by,
                     count,
+                    requested,
                     resident: resident.into_iter().flatten().map(Bytes).collect(),
-                }
-            }),
+                },
+            ),
             uses_gpu: self.field("uses_gpu"),
             models: self.list("models", model),
             tensors: self.list("tensors", tensor).into_iter().flatten().collect(),
@@ -285,6 +286,7 @@ fn graph(dto: GraphDto) -> GraphSource {
 struct IterationsDto {
     by: String,
     count: u64,
+    requested: Option<u64>,
     #[serde(default)]
     resident: Vec<Option<u64>>,
 }

@@ -409,6 +409,14 @@ fn a_recording_that_was_cut_short_says_so() {
         assert_eq!(note.map(|n| n.severity), expected, "{reason}");
         assert!(note.is_none_or(|n| n.message.contains("(RuntimeError: no)")));
     }
+    for (requested, is_short) in [(1, false), (100, true)] {
+        let mut r = plain_loop(Detail::Everything, By::Recorder);
+        *r.noted("ended") = json!({"reason": "end", "detail": null});
+        *r.noted("iterations") =
+            json!({"by": "optimizer steps", "count": 3, "requested": requested});
+        let (_, notes) = done(r);
+        assert_eq!(notes.get("recording-cut-short").is_some(), is_short, "{requested}");
+    }
 }
 
 /// torchvision's transforms are modules: the loader runs them before anything is moved.

@@ -1,9 +1,12 @@
 """A profiler of the script's own, whose callback takes memory of the GPU: it has no events, and is called all the same."""
 # /// xmem
-# iterations = 3
+# stdout = ["called 2 times"]
 # stderr = ["note: the script's own profiler is disabled: only one profiler can run"]
 # [recording]
-# "/unseen" = [["evaluation", "profiler_callbacks.py(40)"]]
+# "/iterations/count" = 20
+# "/unseen" = { length = 0 }
+# [replay]
+# "/coverage/extent" = "whole"
 #
 # [virtual-gpu]
 # stdout = ["called 2 times"]

@@ -113,8 +113,8 @@ def finish(reason, detail=None):
 def go_on_or_finish(reason):
     """Ends the script, as the iterations are complete, unless its rest is to be recorded, too: without the profiler on a virtual
     GPU, with it on the CPU."""
-    if abridged.is_wanted() and loaders.are_used() and not abridged.is_expired():
-        if abridged.goes_on(loaders.lengths_vary()):
+    if abridged.is_wanted() and not abridged.is_expired():
+        if abridged.goes_on(loaders.are_used(), loaders.lengths_vary()):
             return
     if not rest.is_wanted():
         finish(reason)

@@ -11,8 +11,10 @@ import site
 import sys
 import sysconfig
 import time
+import weakref
 
 from .. import session
+from ..patching import replace
 from . import calls, parts
 
 THAWING = "thawing"
@@ -39,8 +41,10 @@ class _Expected:
     """What was found."""
 
     def __init__(self):
-        # By what the script will do: the first line that does it, such as `train.py(12)`.
+        # By what the script will do: the lines that do it.
         self.places = {}
+        # By file and line: the module that was switched there to evaluation.
+        self.switched = {}
         # The names of modules that were looked at, and the number of files that were read.
         self.looked_at = set()
         self.files = 0
@@ -50,6 +54,38 @@ class _Expected:
 
 
 _expected = _Expected()
+
+
+class _Place:
+    """A statement that does something: its file, its first and last line."""
+
+    def __init__(self, file, node):
+        self.file = file
+        self.first = node.lineno
+        self.last = node.end_lineno or node.lineno
+
+    def __str__(self):
+        return f"{self.file}({self.first})"
+
+    def switches_another(self):
+        """Returns whether it has switched a module to evaluation that is not trained, such as a teacher, or that is gone."""
+        found = [_expected.switched.get((self.file, line)) for line in range(self.first, self.last + 1)]
+        modules = [known() for known in found if known is not None]
+        return bool(modules) and not any(module is not None and _is_trained(module) for module in modules)
+
+
+def install(torch):
+    """Notes where modules are switched to evaluation."""
+    replace(torch.nn.Module, "eval", _switching)
+
+
+def _switching(original):
+    def switch(self):
+        caller = sys._getframe(1)
+        _expected.switched[os.path.basename(caller.f_code.co_filename), caller.f_lineno] = weakref.ref(self)
+        return original(self)
+
+    return switch
 
 
 def unseen():
@@ -67,12 +103,25 @@ def find_unseen():
     done = {part for part in (parts.EVALUATION, parts.SAVING, parts.GENERATION) if parts.was_seen(part)}
     if not _has_frozen_parameters():
         done.add(THAWING)
-    return sorted(item for item in _expected.places.items() if item[0] not in done)
+    found = {}
+    for part, places in _expected.places.items():
+        left = [place for place in places if part != parts.EVALUATION or not _is_of_another(place)]
+        if part not in done and left:
+            found[part] = str(left[0])
+    return sorted(found.items())
 
 
 def add(part, place):
     """Adds something that a library will do, with what of the library says so."""
-    _expected.places.setdefault(part, place)
+    _expected.places.setdefault(part, []).append(place)
+
+
+def _is_of_another(place):
+    return isinstance(place, _Place) and place.switches_another()
+
+
+def _is_trained(module):
+    return any(parameter.requires_grad for parameter in module.parameters())
 
 
 def _has_frozen_parameters():
@@ -109,7 +158,7 @@ def _read(path):
     for node in ast.walk(tree):
         does = _does(node)
         if does is not None:
-            _expected.places.setdefault(does, f"{name}({node.lineno})")
+            add(does, _Place(name, node))
 
 
 def _does(node):

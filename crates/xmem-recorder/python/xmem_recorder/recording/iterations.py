@@ -77,6 +77,7 @@ def facts():
     return {
         "by": _iterations.unit,
         "count": _iterations.count,
+        "requested": session.settings()["steps"],
         "backwards": _iterations.backwards,
         "resident": _iterations.resident,
     }

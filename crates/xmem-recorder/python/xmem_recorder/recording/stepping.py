@@ -3,7 +3,7 @@
 from .. import session
 from ..patching import replace, wrap_steps
 from ..virtual import compilation
-from . import after_steps, begin, end, iterations, loaders, parts, passes, rest, run, steps
+from . import abridged, after_steps, begin, end, iterations, loaders, parts, passes, rest, run, steps
 
 # An optimizer without a step is waited for until another has made this many times the requested steps.
 MAX_STEP_RATIO = 3
@@ -58,13 +58,14 @@ def count_steps():
     wanted = session.settings()["steps"]
     counts = steps.counts()
     least, most = min(counts), max(counts)
-    iterations.advance_to(iterations.before() + least, iterations.STEPS)
+    done = iterations.count() + 1 if abridged.has_new_optimizer() else iterations.before() + least
+    iterations.advance_to(done, iterations.STEPS)
     end.finish_if_requested()
     is_long = iterations.seconds() > LONG_RECORDING or iterations.backwards() >= MANY_BACKWARDS
     if rest.is_wanted() and is_long and not compilation.began() and least >= ENOUGH_STEPS:
         wanted = min(wanted, least)
     if least >= wanted or most >= wanted * MAX_STEP_RATIO and not least:
-        iterations.settle(iterations.before() + (least or most), iterations.unit())
+        iterations.settle(max(done, iterations.before() + (least or most)), iterations.unit())
         end.go_on_or_finish("steps")
 
 
