@@ -50,6 +50,21 @@ use guard::InternalError;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+/// What the program says without arguments.
+const FIRST_STEPS: &str = "\
+xmem predicts the GPU memory of a PyTorch training job.
+
+What do you have?
+  a training script      xmem profile --device a100-40g -- python train.py
+  a trace or a snapshot  xmem replay trace.json.zst --device rtx3060-12g
+  a graph of a model     xmem estimate model.pt2 --training --device a100-40g
+
+And then?
+  it does not fit        xmem fit --device rtx3060-12g -- python train.py
+  it needs too much      xmem report trace.json.zst --output run.html
+
+xmem devices lists the GPUs, xmem --help all commands, and xmem COMMAND --help has examples.";
+
 /// The description of the command line, for man pages and completions.
 #[must_use]
 pub fn command() -> clap::Command {
@@ -68,6 +83,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.into_iter().collect();
     let mut cli = match parse(args.clone()) {
         Ok(cli) => cli,
+        Err(_) if args.len() <= 1 => {
+            terminal::say(FIRST_STEPS);
+            return ExitCode::from(Exit::Usage);
+        }
         Err(error) => {
             let error = without_controls(&args).unwrap_or(error);
             terminal::print_usage(&error, error::USAGE);

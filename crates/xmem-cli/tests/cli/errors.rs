@@ -90,12 +90,31 @@ fn errors_say_what_is_wrong_and_what_to_do() {
 
 #[test]
 fn a_command_without_arguments_helps() {
-    for args in [&[] as &[&str], &["profile"], &["replay"], &["inspect"], &["completions"]] {
+    for args in [&["profile"] as &[&str], &["replay"], &["inspect"], &["completions"]] {
         let ran = xmem(args);
         assert_eq!(ran.code, 2, "{args:?}");
         assert!(ran.stderr.contains("Usage:"), "{args:?}: {}", ran.stderr);
         assert!(ran.stderr.contains("Examples:"), "{args:?}: {}", ran.stderr);
         assert_eq!(ran.stdout, "");
+    }
+}
+
+#[test]
+fn the_program_alone_names_the_first_commands() {
+    let ran = xmem(&[] as &[&str]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+    let commands: Vec<&str> = ran
+        .stderr
+        .lines()
+        .filter_map(|line| line.split_once("  xmem "))
+        .map(|(_, rest)| rest)
+        .collect();
+    assert_eq!(commands.len(), 5, "{}", ran.stderr);
+    for command in commands {
+        let words = ["xmem"].into_iter().chain(command.split(' '));
+        xmem_cli::command()
+            .try_get_matches_from(words)
+            .unwrap_or_else(|e| panic!("{command}: {e}"));
     }
 }
 

@@ -52,6 +52,7 @@ mod output;
 mod overlay;
 mod overwrite;
 mod pickle;
+mod picture;
 mod plan;
 #[cfg(unix)]
 mod profile;

@@ -220,6 +220,17 @@ fn completions_exist_for_every_shell() {
         assert_eq!(ran.code, 0, "{shell}");
         assert!(ran.stdout.contains("min-capacity"), "{shell}");
     }
+    // Wherever a device is named, the shell offers those that are known.
+    let mut program = xmem_cli::command();
+    program.build();
+    let names = ["device", "devices", "device_as", "against_device", "virtual_gpu"];
+    for command in program.get_subcommands() {
+        for arg in command.get_arguments().filter(|arg| names.contains(&arg.get_id().as_str())) {
+            let offered = arg.get_possible_values();
+            let is_known = offered.iter().any(|value| value.get_name() == "a100-40g");
+            assert!(is_known, "{} {}", command.get_name(), arg.get_id());
+        }
+    }
 }
 
 #[test]

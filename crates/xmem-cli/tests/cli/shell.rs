@@ -48,7 +48,9 @@ pub(crate) fn command<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Com
 pub(crate) fn prepared(mut command: Command) -> Command {
     // What is installed on the tester's machine is no part of a test.
     command.env("COLUMNS", "100").env("XMEM_CUDNN", "model");
-    for name in ["XMEM_LOG", "NO_COLOR"].iter().chain(xmem::simulator::alloc_conf_variables(NEWEST))
+    for name in ["XMEM_LOG", "NO_COLOR", "CLICOLOR_FORCE"]
+        .iter()
+        .chain(xmem::simulator::alloc_conf_variables(NEWEST))
     {
         command.env_remove(name);
     }

@@ -1,7 +1,8 @@
 //! Arguments of `xmem export`.
 
 use crate::choice::choice;
-use crate::values::{count, duration};
+use crate::device;
+use crate::values::{Offered, count, duration};
 use clap::{Args, ValueHint};
 use std::ffi::OsString;
 use std::num::NonZeroU32;
@@ -33,7 +34,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = count::<NonZeroU32>)]
     pub(crate) from_step: NonZeroU32,
     /// GPU that torch.cuda reports to the script; `xmem devices` lists the names (default: a100-40g)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = Offered::new(device::offered), hide_possible_values = true)]
     pub(crate) device_as: Option<String>,
     /// Load zeros for weights that are not on this machine: transformers' from_pretrained needs config.json only, and
     /// files of safetensors may be cut off after their header

@@ -109,7 +109,7 @@ pub(crate) struct ProfileArgs {
     pub(crate) max_memory: Option<Bytes>,
     /// GPU that torch.cuda reports to the script; `xmem devices` lists the names (default: that of --then, else
     /// a100-40g)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = Offered::new(device::offered), hide_possible_values = true)]
     device_as: Option<String>,
     /// Number of GPUs that torch.cuda reports to the script. On the CPU, the answer is about one GPU with all
     /// tensors; on a virtual GPU, about the GPU with most memory
@@ -139,7 +139,8 @@ pub(crate) struct ProfileArgs {
           help_heading = "Engine")]
     engine: Engine,
     /// Record on a virtual GPU of this name: --engine virtual-gpu --device-as NAME. Without a name, on that of --device
-    #[arg(long, value_name = "NAME", num_args = 0..=1, conflicts_with_all = ["engine", "device_as"], help_heading = "Engine")]
+    #[arg(long, value_name = "NAME", num_args = 0..=1, conflicts_with_all = ["engine", "device_as"], help_heading = "Engine",
+          value_parser = Offered::new(device::offered), hide_possible_values = true)]
     virtual_gpu: Option<Option<String>>,
     /// Let the virtual GPU be full as the device would be: allocations beyond its memory fail with
     /// torch.OutOfMemoryError, so that scripts which handle it (auto_find_batch_size) do what they would do. Without,

@@ -2,10 +2,10 @@
 
 use crate::choice::{choice, choices};
 use crate::commands::offload::policy;
-use crate::device::DeviceArgs;
+use crate::device::{self, DeviceArgs};
 use crate::estimate::EstimateArgs;
 use crate::reading::ReadingArgs;
-use crate::values::Selection;
+use crate::values::{Offered, Selection};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ pub(crate) struct ReportArgs {
 pub(crate) struct ReportDeviceArgs {
     /// A known GPU, for example a100-40g or rtx3060-12g; `xmem devices` lists them. A page shows several: --device NAME
     /// for each [default: a100-40g]
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", value_parser = Offered::new(device::offered), hide_possible_values = true)]
     pub(crate) device: Vec<String>,
     /// A file that describes a GPU
     #[arg(long, value_name = "FILE", conflicts_with = "device", value_hint = ValueHint::FilePath)]
@@ -123,7 +123,7 @@ pub(crate) struct PictureArgs {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = policy)]
     pub(crate) offload: Vec<Selection<PolicyChoice>>,
     /// Show the same recordings on this device as well; may be given several times
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = Offered::new(device::offered), hide_possible_values = true)]
     pub(crate) against_device: Vec<String>,
     /// Show the same recordings with these allocator options as well (as --alloc-conf); may be given several times
     #[arg(long, value_name = "OPTIONS")]

@@ -1,7 +1,9 @@
 //! Arguments of `xmem run`.
 
 use crate::choice::choice;
+use crate::device;
 use crate::measures::{Changes, list_of_changes};
+use crate::values::Offered;
 use clap::{Args, ValueHint};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -46,7 +48,7 @@ pub(crate) struct RunArgs {
     #[arg(long, requires = "plan", hide_short_help = true)]
     pub(crate) check_plan: bool,
     /// Run on a virtual GPU of this name, to the end of its memory; `xmem devices` lists the names
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = Offered::new(device::offered), hide_possible_values = true)]
     pub(crate) virtual_gpu: Option<String>,
     /// Memory that PyTorch can take on the virtual GPU, for example 20GiB, instead of what the device leaves beside its context
     #[arg(long, value_name = "SIZE", requires = "virtual_gpu", allow_negative_numbers = true, value_parser = Bytes::of_device)]
