@@ -1,4 +1,7 @@
-//! `cargo xtask docs`: the API reference and the book.
+//! `cargo xtask docs`: the API reference and the book, a site with a folder for each version.
+
+#[cfg(any(test, feature = "book"))]
+mod links;
 
 use crate::test::FEATURES;
 use xmem_task::Error;
@@ -24,24 +27,61 @@ struct BookError {
 #[cfg(feature = "book")]
 impl xmem_task::TaskError for BookError {}
 
-/// The book alone, into the folder `book` of the target folder.
+/// Links of the book lead nowhere.
+#[cfg(feature = "book")]
+#[derive(Debug, thiserror::Error)]
+#[error("links of the book lead nowhere:\n{}", .0.join("\n"))]
+struct LinksError(Vec<String>);
+
+#[cfg(feature = "book")]
+impl xmem_task::TaskError for LinksError {}
+
+/// The book alone, into the folder `site/VERSION` of the target folder: those of earlier versions stay beside it, and
+/// `site/index.html` leads to the one that was built last.
 #[cfg(feature = "book")]
 pub(crate) fn book() -> Result<(), Error> {
     use mdbook_driver::MDBook;
 
     let failed = |error: &dyn std::fmt::Debug| BookError { message: format!("{error:?}") };
+    let version = env!("CARGO_PKG_VERSION");
+    let site = xmem_task::repo::target()?.join("site");
+    let folder = site.join(version);
     let mut book = MDBook::load(xmem_task::repo::root().join("docs")).map_err(|e| failed(&e))?;
-    book.config.build.build_dir = xmem_task::repo::target()?.join("book");
+    book.config.book.title = Some(format!("xmem {version}"));
+    book.config.build.build_dir.clone_from(&folder);
     book.build().map_err(|e| failed(&e))?;
     let page = crate::web::estimate_page()?;
     if page.exists() {
-        let beside = book.config.build.build_dir.join("estimate.html");
+        let beside = folder.join("estimate.html");
         std::fs::copy(&page, &beside).map_err(Error::file(&beside))?;
     } else {
         println!("without the page of `xmem estimate`: cargo xtask web-estimate builds it");
     }
-    println!("{}", book.config.build.build_dir.join("index.html").display());
+    let broken = links::broken(&pages(&folder)?, |path| folder.join(path).exists());
+    if !broken.is_empty() {
+        return Err(LinksError(broken).into());
+    }
+    let first = site.join("index.html");
+    let leads_on =
+        format!("<!doctype html><meta http-equiv=\"refresh\" content=\"0; url={version}/\">\n");
+    std::fs::write(&first, leads_on).map_err(Error::file(&first))?;
+    println!("{}", folder.join("index.html").display());
     Ok(())
+}
+
+/// The pages of a site.
+#[cfg(feature = "book")]
+fn pages(folder: &std::path::Path) -> Result<links::Pages, Error> {
+    let mut found = links::Pages::new();
+    for entry in walkdir::WalkDir::new(folder).into_iter().filter_map(Result::ok) {
+        let path = entry.path();
+        if path.extension().is_some_and(|ending| ending == "html") {
+            let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
+            let inside = path.strip_prefix(folder).unwrap_or(path).to_owned();
+            found.insert(inside, text);
+        }
+    }
+    Ok(found)
 }
 
 /// The book alone: needs this program built with the renderer.
