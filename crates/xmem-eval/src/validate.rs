@@ -250,7 +250,7 @@ fn note(rerun: &Rerun, requests: &RequestCounts, notes: &mut Diagnostics) {
     }
     let alike = requests.same + requests.moved;
     if alike * 2 < requests.recorded.max(requests.estimated) {
-        notes.report("hardly-alike", Severity::Warning, None, || {
+        notes.report("few-blocks-match", Severity::Warning, None, || {
             format!(
                 "only {alike} blocks match, of {} estimated and {} recorded: is it the same job?",
                 requests.estimated, requests.recorded

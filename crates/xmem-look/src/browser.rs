@@ -46,7 +46,7 @@ pub struct Browser {
     /// The text that is being typed for a search.
     pub(crate) prompt: Option<String>,
     /// The text of the last search.
-    pub(crate) sought: String,
+    pub(crate) query: String,
     /// A remark about the last key.
     pub(crate) remark: String,
     pub(crate) shows_help: bool,
@@ -75,7 +75,7 @@ impl Browser {
             key,
             list: List::Tree,
             prompt: None,
-            sought: String::new(),
+            query: String::new(),
             remark: String::new(),
             shows_help: false,
         };

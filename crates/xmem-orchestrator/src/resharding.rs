@@ -16,7 +16,7 @@ use xmem_analyzer::{Phase, Profile, Role};
 use xmem_types::{Bytes, RequestKind, StreamId};
 
 /// The bound of a size, in bytes: a recording may say anything about shapes.
-const MOST: u64 = 1 << 50;
+const MAX_BYTES: u64 = 1 << 50;
 
 /// A job that is replayed as one of another number of ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +101,7 @@ struct Sizes {
 impl Sizes {
     /// Adds elements of so many bytes. Of several meanings of a size, the first one holds.
     fn add(&mut self, (recorded, now): Both, bytes: u64) {
-        let size = |elements: u64| Bytes(elements.saturating_mul(bytes).min(MOST));
+        let size = |elements: u64| Bytes(elements.saturating_mul(bytes).min(MAX_BYTES));
         let (recorded, now) = (size(recorded), size(now));
         self.requested.entry(recorded).or_insert(now);
         self.rounded.entry(rounded(recorded)).or_insert_with(|| rounded(now));

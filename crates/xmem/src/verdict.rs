@@ -234,8 +234,8 @@ impl Need {
 
     /// What follows [`against`](Self::against): the memory that is missing, or why the job is tight.
     #[must_use]
-    pub fn because(self, memory: Bytes, said: (Decision, Option<TightBy>)) -> String {
-        match said {
+    pub fn because(self, memory: Bytes, decided: (Decision, Option<TightBy>)) -> String {
+        match decided {
             (Decision::DoesNotFit, _) => format!(": {} too much", self.least - memory),
             (_, Some(by)) => format!(": {}", by.words()),
             _ => String::new(),

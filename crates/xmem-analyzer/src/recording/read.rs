@@ -92,7 +92,7 @@ impl<'a> Reader<'a, '_> {
             torch: self.field("torch"),
             python: self.field("python"),
             stacks: self.field("stacks"),
-            reported_device: self.field("told_device"),
+            reported_device: self.field("reported_device").or_else(|| self.field("told_device")),
             environment: self.pairs("environment"),
             backends: self.pairs("backends"),
             cudnn_benchmark_limit: self.field("cudnn_benchmark_limit"),

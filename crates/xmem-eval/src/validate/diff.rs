@@ -3,7 +3,7 @@
 
 /// Beyond this many differences within one part, the alignment is good rather than best, so that
 /// the time stays proportional to the length.
-const MOST: usize = 1024;
+const MAX_EDITS: usize = 1024;
 
 /// Pairs of positions with equal elements, ascending in both.
 pub(super) fn matches<T: PartialEq>(a: &[T], b: &[T]) -> Vec<(usize, usize)> {
@@ -45,7 +45,7 @@ impl Search {
     /// neither begin nor end with equal elements, and are not empty. It is not a corner.
     fn split<T: PartialEq>(&mut self, a: &[T], b: &[T]) -> (usize, usize) {
         let (n, m) = (a.len(), b.len());
-        let most = (n + m).div_ceil(2).min(MOST);
+        let most = (n + m).div_ceil(2).min(MAX_EDITS);
         // Diagonals `x - y`, from `-most - 1` to `most + 1`, counted from 0.
         let middle = most + 1;
         let rows = 2 * middle + 1;

@@ -105,7 +105,7 @@ impl Browser {
                 self.prompt = None;
                 // An empty text repeats the last search.
                 if !text.is_empty() {
-                    self.sought = text;
+                    self.query = text;
                 }
                 self.seek(Direction::Forward);
             }

@@ -13,25 +13,25 @@ pub(super) enum Direction {
 impl Browser {
     /// Selects the next row that has the text, after the selected one and then from the other end.
     pub(super) fn seek(&mut self, direction: Direction) {
-        if self.sought.is_empty() {
+        if self.query.is_empty() {
             return;
         }
-        let sought = self.sought.to_lowercase();
+        let query = self.query.to_lowercase();
         let found = match self.list {
-            List::Tree => self.seek_node(&sought, direction),
-            List::Blocks => self.seek_block(&sought, direction),
+            List::Tree => self.seek_node(&query, direction),
+            List::Blocks => self.seek_block(&query, direction),
         };
         if !found {
-            self.remark = format!("nothing here has `{}`", self.sought);
+            self.remark = format!("nothing here has `{}`", self.query);
         }
     }
 
-    fn seek_node(&mut self, sought: &str, direction: Direction) -> bool {
+    fn seek_node(&mut self, query: &str, direction: Direction) -> bool {
         let all = self.tree.all();
         let selected = self.tree.selected().map(|row| &row.path);
         let from = selected.and_then(|path| all.iter().position(|other| other == path));
         let has =
-            |row: usize| all[row].last().is_some_and(|name| name.to_lowercase().contains(sought));
+            |row: usize| all[row].last().is_some_and(|name| name.to_lowercase().contains(query));
         let found =
             order(all.len(), from.unwrap_or(0), direction).into_iter().find(|&row| has(row));
         if let Some(row) = found {
@@ -40,13 +40,13 @@ impl Browser {
         found.is_some()
     }
 
-    fn seek_block(&mut self, sought: &str, direction: Direction) -> bool {
+    fn seek_block(&mut self, query: &str, direction: Direction) -> bool {
         let timeline = &self.subject.timeline;
         let has = |row: usize| {
             let block = &timeline.blocks[self.blocks.rows[row] as usize];
             let texts = [block.op, block.module, block.line].map(|id| timeline.text(id));
             let words = texts.into_iter().chain([block.role.name(), block.rule.unwrap_or("")]);
-            words.into_iter().any(|text| text.to_lowercase().contains(sought))
+            words.into_iter().any(|text| text.to_lowercase().contains(query))
         };
         let rows = order(self.blocks.rows.len(), self.blocks.selected, direction);
         let found = rows.into_iter().find(|&row| has(row));

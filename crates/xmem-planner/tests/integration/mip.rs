@@ -8,7 +8,7 @@ use xmem_types::Bytes;
 const LIMITS: Limits = Limits { time: Duration::from_secs(300), nodes: None, seed: 1 };
 
 /// The most blocks that the solver takes.
-const MOST: usize = if cfg!(feature = "highs") { 120 } else { 40 };
+const MAX_BLOCKS: usize = if cfg!(feature = "highs") { 120 } else { 40 };
 
 /// Lists of some blocks each, one after the other in time, none of which the skyline plans at its bound.
 fn hard(lists: usize, blocks: usize, seed: u64) -> BlockList {
@@ -51,12 +51,12 @@ fn the_program_and_the_search_come_to_the_same_peak() {
 
 #[test]
 fn lists_are_refused_that_the_solver_does_not_manage() {
-    let list = hard(MOST / 9 + 1, 9, 0);
+    let list = hard(MAX_BLOCKS / 9 + 1, 9, 0);
     let refused = plan(&list, Planner::Mip, &LIMITS).expect_err("too long");
     let blocks = list.len();
-    assert_eq!(refused, Refused::TooManyBlocks { planner: Planner::Mip, most: MOST, blocks });
+    assert_eq!(refused, Refused::TooManyBlocks { planner: Planner::Mip, most: MAX_BLOCKS, blocks });
     // What HiGHS would take is said where it is not there.
-    assert_eq!(refused.to_string().contains("feature highs"), MOST == 40, "{refused}");
+    assert_eq!(refused.to_string().contains("feature highs"), MAX_BLOCKS == 40, "{refused}");
     let longer = plan(&hard(14, 9, 0), Planner::Mip, &LIMITS).expect_err("too long");
     assert!(!longer.to_string().contains("feature"), "{longer}");
 }

@@ -31,7 +31,7 @@ const PAGE: u64 = 2 << 20;
 
 /// Bounds for what a recording may say, so that no sum overflows: bytes in all, ranks, and bytes of a buffer (an `int`
 /// in NCCL).
-const MOST: u64 = 1 << 50;
+const MAX_BYTES: u64 = 1 << 50;
 const MAX_RANKS: u64 = 1 << 20;
 const MAX_BUFFER: u64 = 1 << 31;
 
@@ -106,7 +106,7 @@ impl NcclMemory {
             let of_one = communicator(ranks, local, collectives, &settings, &machine);
             // Of groups that are not known to be used, the first one is.
             let low = if counted.is_some() || at == 0 { of_one.low } else { 0 };
-            let add = |sum: u64, more: u64| sum.saturating_add(more).min(MOST);
+            let add = |sum: u64, more: u64| sum.saturating_add(more).min(MAX_BYTES);
             total.low = add(total.low, low);
             total.expected = add(total.expected, of_one.expected);
             total.high = add(total.high, of_one.high);

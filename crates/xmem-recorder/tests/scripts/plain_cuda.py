@@ -8,7 +8,7 @@
 # "/job/optimizers" = ["Adam"]
 # [recording]
 # "/schema" = "xmem.recording.1"
-# "/told_device" = "a100-40g"
+# "/reported_device" = "a100-40g"
 # "/stacks" = true
 # "/ended/reason" = "steps"
 # "/iterations/by" = "optimizer steps"

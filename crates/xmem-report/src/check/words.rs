@@ -28,7 +28,7 @@ pub(super) fn need(document: &CheckDocument) -> String {
         (_, Some(TightBy::Margin)) => {
             format!(" with {} to stay free", Bytes(document.margin_bytes))
         }
-        said => need.because(memory, said),
+        decided => need.because(memory, decided),
     };
     format!("{}{more}", need.against(memory, &document.device.name))
 }

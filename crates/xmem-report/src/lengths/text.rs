@@ -39,7 +39,7 @@ pub fn lengths_brief(trace: &str, answer: &LengthsAnswer, style: &Style) -> Stri
     let all = run.orders.len();
     let room = format!("{} where there is room", span(run.reserved));
     let memory = Need::room(device.memory, &device.name);
-    let said = match run.on_device {
+    let need = match run.on_device {
         Some(there) if there == run.reserved => format!("takes {} of {memory}", span(there)),
         Some(there) if run.fitting == all => {
             format!("takes {} of {memory}, {room}", span(there))
@@ -48,7 +48,7 @@ pub fn lengths_brief(trace: &str, answer: &LengthsAnswer, style: &Style) -> Stri
         _ => format!("fits in {} of {all} orders: takes {room}, of {memory}", run.fitting),
     };
     format!(
-        "{}  {said}  {}\n",
+        "{}  {need}  {}\n",
         verdict(answer.verdict, Confidence::Likely, style),
         printable(trace),
     )

@@ -396,7 +396,7 @@ impl<'a> ReplayDocument<'a> {
             tight_by: tight_by.map(TightBy::name),
             summary: match decision {
                 Decision::NoVerdict => crate::words::withheld(reason).to_owned(),
-                _ => crate::replay::text::said(answer),
+                _ => crate::replay::text::needs(answer),
             },
             withheld: answer.withheld.iter().map(|reason| reason.code()).collect(),
             warnings: answer.warnings(),

@@ -93,11 +93,11 @@ pub fn answer(trace: &str, answer: &Answer, extent: &Extent, style: &Style) -> S
     let painted = verdict(answer.verdict, answer.memory.range.confidence, style);
     let plain = word(answer.verdict, answer.memory.range.confidence);
     let width = style.columns().saturating_sub(plain.chars().count() + 2);
-    let mut said = wrap(&said(answer), width).join("\n  ");
-    if !extent.full && said.chars().count() + MORE.len() <= width {
-        said += &style.paint(Ink::Faint, MORE);
+    let mut text = wrap(&needs(answer), width).join("\n  ");
+    if !extent.full && text.chars().count() + MORE.len() <= width {
+        text += &style.paint(Ink::Faint, MORE);
     }
-    format!("{page}\n{painted}  {said}\n")
+    format!("{page}\n{painted}  {text}\n")
 }
 
 /// What follows the verdict at the end of an answer that is not full.
@@ -134,7 +134,7 @@ pub fn brief(trace: &str, answer: &Answer, style: &Style) -> String {
         Verdict::Withheld => {
             withheld(answer.withheld.first().map(|reason| reason.code())).to_owned()
         }
-        _ => said(answer).replacen("needs ", &format!("needs {about}"), 1),
+        _ => needs(answer).replacen("needs ", &format!("needs {about}"), 1),
     };
     format!(
         "{}  {figures}  {}{}{}\n",
@@ -147,7 +147,7 @@ pub fn brief(trace: &str, answer: &Answer, style: &Style) -> String {
 
 /// What is said about a job beside the decision: `needs at least 2.97 GiB of 2.54 GiB on t4-16g: 438.00 MiB too much`.
 #[must_use]
-pub(crate) fn said(answer: &Answer) -> String {
+pub(crate) fn needs(answer: &Answer) -> String {
     let (need, device) = (answer.need, answer.device());
     let because = need.because(device.memory, answer.decision());
     format!("{}{because}", need.against(device.memory, &device.name))
@@ -196,9 +196,10 @@ fn headline(trace: &str, answer: &Answer, style: &Style) -> String {
 
 /// The what-ifs that make the job another one than the recorded one.
 fn what_ifs(answer: &Answer, style: &Style) -> String {
-    let said = answer.target.what_ifs.iter().filter_map(|what_if| what_if.words(&answer.target));
-    let lines =
-        said.flat_map(|text| wrap(&format!("what if: {text}"), style.columns().saturating_sub(2)));
+    let what_ifs =
+        answer.target.what_ifs.iter().filter_map(|what_if| what_if.words(&answer.target));
+    let lines = what_ifs
+        .flat_map(|text| wrap(&format!("what if: {text}"), style.columns().saturating_sub(2)));
     lines.map(|line| format!("  {line}\n")).collect()
 }
 

@@ -12,7 +12,7 @@ use xmem_report::check::CheckDocument;
 use xmem_tempfiles::TemporaryFile;
 
 /// The answers that are kept at most; the oldest give way.
-const MOST: usize = 512;
+const MAX_FILES: usize = 512;
 
 /// An answer is not longer than this.
 const LONGEST: u64 = 4 << 20;
@@ -115,11 +115,11 @@ impl Cache {
             let time = entry.metadata().and_then(|found| found.modified());
             kept.push((time.unwrap_or(UNIX_EPOCH), entry.path()));
         }
-        if kept.len() < MOST {
+        if kept.len() < MAX_FILES {
             return Ok(());
         }
         kept.sort();
-        for (_, path) in kept.iter().take(kept.len() - MOST + MOST / 10) {
+        for (_, path) in kept.iter().take(kept.len() - MAX_FILES + MAX_FILES / 10) {
             // Another process may have removed it.
             let _ = fs::remove_file(path);
         }

@@ -100,8 +100,9 @@ impl Pods {
             .map_err(|source| CheckFailure::Annotate { path: self.file.clone(), source })?;
         output::bytes(Some(&self.file), |out| Ok(out.write_all(text.as_bytes())?))?;
         let (count, s) = (self.places.len(), if self.places.len() == 1 { "" } else { "s" });
-        let said = format!("wrote `{}`: annotations of {count} pod template{s}", shown(&self.file));
-        note(&said, verbosity);
+        let written =
+            format!("wrote `{}`: annotations of {count} pod template{s}", shown(&self.file));
+        note(&written, verbosity);
         Ok(())
     }
 }

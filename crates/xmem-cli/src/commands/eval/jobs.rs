@@ -9,7 +9,7 @@ use xmem::Device;
 use xmem_eval::evaluation::{Configuration, sample};
 
 /// The most jobs without a sample.
-const MOST: u64 = 100_000;
+const MAX_JOBS: u64 = 100_000;
 
 /// A job to evaluate.
 #[derive(Clone, Debug)]
@@ -102,7 +102,7 @@ fn of_readings<'m>(
 fn chosen(args: &EvalArgs, of: u64) -> Result<Vec<u64>, EvalFailure> {
     match args.sample {
         Some(count) => Ok(sample(of, count.get(), args.seed)),
-        None if of > MOST => Err(EvalFailure::TooMany { count: of }),
+        None if of > MAX_JOBS => Err(EvalFailure::TooMany { count: of }),
         None => Ok((0..of).collect()),
     }
 }

@@ -13,7 +13,7 @@ use xmem_studies::law::{JobLaw, LawSubject, LawTable, LawWith, RecordedPart};
 const CLOSE: f64 = 0.005;
 
 /// The most values that are recorded for the law alone, beside the least and the greatest.
-const MOST: usize = 8;
+const MAX_EXTRA: usize = 8;
 
 /// The least values that are tried before the law begins where the search did: a batch of one, of two, …
 const DOUBLINGS: u32 = 4;
@@ -50,7 +50,7 @@ pub(super) fn add(
     let mut extra = 0;
     loop {
         recordings.read(&[]);
-        let is_last = extra >= MOST || !recordings.has_time();
+        let is_last = extra >= MAX_EXTRA || !recordings.has_time();
         let result = recordings.with_law(&[], |law| {
             let law = recordings.asked(law, &recordings.values(&[]));
             let mut next = law.next(&law.check(), CLOSE);

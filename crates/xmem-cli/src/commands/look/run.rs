@@ -14,7 +14,7 @@ use xmem_look::{Browser, Ended, Palette, Subject};
 use xmem_report::text::Color;
 
 /// What is decided, in few words.
-fn said(answer: &Answer) -> String {
+fn verdict(answer: &Answer) -> String {
     let decision = answer.decision();
     match answer.verdict {
         Verdict::Fits | Verdict::DoesNotFit => {
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &LookArgs, global: &Global) -> Outcome {
     let mut browser = Browser::new(Subject {
         name: input::name(&args.trace),
         device: answer.device().name.clone(),
-        verdict: said(&answer),
+        verdict: verdict(&answer),
         timeline,
     });
     let palette = match style::of_output(None).color {

@@ -77,7 +77,7 @@ def collect(torch, models, optimizers, iterations, batch, ended, course):
         "python": "{}.{}.{}".format(*sys.version_info[:3]),
         "stacks": session.settings()["stacks"] and not compilation.began(),
         "engine": engine.chosen(),
-        "told_device": session.settings()["device"]["key"],
+        "reported_device": session.settings()["device"]["key"],
         "environment": _environment(),
         "backends": _backends(torch),
         "cudnn_benchmark_limit": cudnn.benchmark_limit(torch),
