@@ -71,7 +71,7 @@ pub(crate) fn recorded() -> Folder {
 
 /// Asserts that `printed` has the text that is `shown`, in which a line `…` stands for any lines.
 #[cfg(unix)]
-fn assert_shown(shown: &str, printed: &str) {
+pub(crate) fn assert_shown(shown: &str, printed: &str) {
     let mut rest = printed;
     for part in shown.split("…\n").map(|part| part.trim_end_matches("…").trim_end_matches(' '))
     {

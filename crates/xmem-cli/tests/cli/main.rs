@@ -51,6 +51,8 @@ mod output;
 #[cfg(target_os = "linux")]
 mod overlay;
 mod overwrite;
+#[cfg(unix)]
+mod pages;
 mod pickle;
 mod picture;
 mod plan;
