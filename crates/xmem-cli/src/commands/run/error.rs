@@ -54,7 +54,7 @@ failures! {
             "`xmem plan RECORDING --export-hints FILE` writes a plan; `xmem profile -- COMMAND` makes a recording"
         ))]
         NotAPlan { input: String } => Unreadable XM0555 {
-            title: "file that is no plan",
+            title: "file without a plan",
             cause: "The file of `--plan` is neither a plan nor a recording.",
             example: "xmem run --plan notes.txt -- python train.py",
             fix:
