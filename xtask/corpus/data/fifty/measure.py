@@ -16,6 +16,7 @@ import os
 import pathlib
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,11 +31,16 @@ def run(command, folder, tools, **variables):
     """The exit status, the seconds, the resident memory of the largest process so far, and the end of what was said."""
     begin = time.monotonic()
     environment = dict(os.environ, **variables)
-    try:
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=tools.limit)
-        code, said = done.returncode, done.stderr
-    except subprocess.TimeoutExpired as late:
-        code, said = 124, late.stderr or b""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **pipes) as process:
+        try:
+            _, said = process.communicate(timeout=tools.limit)
+            code = process.returncode
+        except subprocess.TimeoutExpired:
+            # Also the script, which the program has started.
+            os.killpg(process.pid, signal.SIGKILL)
+            _, said = process.communicate()
+            code = 124
     lines = [line for line in said.decode(errors="replace").splitlines() if not line.startswith("log: ")]
     return {
         "code": code,
