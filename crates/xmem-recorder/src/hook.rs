@@ -132,6 +132,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/recording/replicas.py",
     "xmem_recorder/recording/rest.py",
     "xmem_recorder/recording/run.py",
+    "xmem_recorder/recording/sources.py",
     "xmem_recorder/recording/stepping.py",
     "xmem_recorder/recording/steps.py",
     "xmem_recorder/recording/swapping.py",

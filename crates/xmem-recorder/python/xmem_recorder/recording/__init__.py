@@ -7,7 +7,7 @@
 - `forward`, `backward`, `stepping`: the functions that show them; `passes`: scripts without a step of an optimizer;
 - `evaluation`, `lengths`: calls that are not computed, and batches of other lengths, on request;
 - `after_steps`, `rest`: what follows the recorded iterations on a virtual GPU; `abridged`: the same on the CPU;
-- `parts`, `expected`, `following`: what the script does, and what its source says that it will do;
+- `parts`, `expected`, `following`, `sources`: what the script does, and what its source says that it will do;
 - `loaders`, `batches`, `growth`, `trainers`: passes over data, of which batches are left out;
 - `memory`: the limit to the memory of the process;
 - `export`, `lines`: the trace, and the lines of the script;

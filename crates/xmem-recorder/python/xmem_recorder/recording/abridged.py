@@ -56,7 +56,7 @@ def goes_on(has_loader, lengths_vary):
     if has_loader:
         is_wanted = (lengths_vary or bool(unseen)) and _abridged.steps < STEPS
     else:
-        # A checkpoint seldom needs memory of the GPU: it alone is no reason to go on.
+        # A checkpoint seldom needs memory of the GPU: a script is not continued for it alone.
         is_soon = _abridged.runs and bool(unseen) and _abridged.steps < STEPS
         is_wanted = (is_soon or _is_waited_for(unseen)) and not _has_grown()
     if _abridged.runs or not is_wanted:

@@ -15,13 +15,12 @@ import weakref
 
 from .. import session
 from ..patching import replace
-from . import calls, parts
+from . import calls, parts, sources
 
 THAWING = "thawing"
 
 # Bounds for the source that is read.
 MAX_FILES = 200
-MAX_SIZE = 1 << 20
 # Seconds for which an answer holds.
 FRESH = 1
 
@@ -71,7 +70,7 @@ class _Place:
         """Returns whether it has switched a module to evaluation that is not trained, such as a teacher, or that is gone."""
         found = [_expected.switched.get((self.file, line)) for line in range(self.first, self.last + 1)]
         modules = [known() for known in found if known is not None]
-        return bool(modules) and not any(module is not None and _is_trained(module) for module in modules)
+        return bool(modules) and not any(module is not None and parts.has_trained_parameters(module) for module in modules)
 
 
 def install(torch):
@@ -120,10 +119,6 @@ def _is_of_another(place):
     return isinstance(place, _Place) and place.switches_another()
 
 
-def _is_trained(module):
-    return any(parameter.requires_grad for parameter in module.parameters())
-
-
 def _has_frozen_parameters():
     parameters = (parameter for model in calls.models() for parameter in model.parameters())
     return any(not parameter.requires_grad for parameter in parameters if parameter.is_floating_point())
@@ -147,12 +142,8 @@ def _read_sources():
 
 
 def _read(path):
-    try:
-        if os.path.getsize(path) > MAX_SIZE:
-            return
-        with open(path, encoding="utf-8") as file:
-            tree = ast.parse(file.read())
-    except (OSError, SyntaxError, ValueError, RecursionError):
+    tree = sources.parse(path)
+    if tree is None:
         return
     name = os.path.basename(path)
     for node in ast.walk(tree):

@@ -6,16 +6,15 @@ import ast
 import inspect
 import sys
 
-from . import lines
+from . import lines, sources
 
-# Bytes of the largest source that is read, and functions of the stack that are looked at.
-MAX_SIZE = 1 << 20
+# Functions of the stack that are looked at.
 MAX_DEPTH = 100
 # What decides whether, and how often, its statements run.
 BRANCHES = (ast.If, ast.IfExp, ast.ExceptHandler, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
-# The calls of each running function that was looked at, by its file, name and first line: lines and dotted names.
-_calls = {}
+# By file: the calls of each of its functions, by name and first line, and of the module. A call is a line and a dotted name.
+_files = {}
 
 
 def makes_optimizer(torch):
@@ -42,28 +41,23 @@ def _is_optimizer(torch, name, frame):
 
 
 def _calls_of(code):
-    key = code.co_filename, code.co_name, code.co_firstlineno
-    if key not in _calls:
-        _calls[key] = _read(*key)
-    return _calls[key]
+    path = code.co_filename
+    if path not in _files:
+        _files[path] = _calls_by_function(sources.parse(path))
+    first = None if code.co_name == "<module>" else code.co_firstlineno
+    return _files[path].get((code.co_name, first), ())
 
 
-def _read(path, name, first):
-    try:
-        with open(path, encoding="utf-8") as file:
-            source = file.read(MAX_SIZE + 1)
-        if len(source) > MAX_SIZE:
-            return ()
-        tree = ast.parse(source)
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return ()
-    if name == "<module>":
-        return tuple(_calls_below(tree))
+def _calls_by_function(tree):
+    if tree is None:
+        return {}
+    found = {("<module>", None): tuple(_calls_below(tree))}
     for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
-            if first in (node.lineno, *(decorator.lineno for decorator in node.decorator_list)):
-                return tuple(_calls_below(node))
-    return ()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            # The first line of its code is that of the first decorator.
+            first = min(part.lineno for part in (node, *node.decorator_list))
+            found[node.name, first] = tuple(_calls_below(node))
+    return found
 
 
 def _calls_below(node):

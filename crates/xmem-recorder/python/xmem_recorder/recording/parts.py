@@ -71,10 +71,15 @@ def stepped():
     _begin(TRAINING)
 
 
+def has_trained_parameters(module):
+    """Returns whether a module has parameters that are trained now."""
+    return any(parameter.requires_grad for parameter in module.parameters())
+
+
 def _is_trained(module):
     known = _parts.trained.get(id(module))
     if known is None:
-        known = _parts.trained[id(module)] = any(parameter.requires_grad for parameter in module.parameters())
+        known = _parts.trained[id(module)] = has_trained_parameters(module)
     return known
 
 
