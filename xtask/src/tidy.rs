@@ -7,7 +7,7 @@ mod cycles;
 mod findings;
 mod graph;
 mod licenses;
-mod links;
+pub(crate) mod links;
 mod names;
 mod prose;
 mod provenance;

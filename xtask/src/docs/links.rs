@@ -1,7 +1,8 @@
 //! Links of the built book: files that are not there, and parts of pages that nothing is called.
 
+use crate::tidy::links::resolve;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// The pages of a site by their paths in it, with their text.
 pub(crate) type Pages = BTreeMap<PathBuf, String>;
@@ -33,7 +34,8 @@ fn leads_somewhere(
     }
     let (file, part) = link.split_once('#').unwrap_or((link, ""));
     let folder = page.parent().unwrap_or(Path::new(""));
-    let target = if file.is_empty() { page.to_owned() } else { plain(&folder.join(file)) };
+    let target = if file.is_empty() { Some(page.to_owned()) } else { resolve(&folder.join(file)) };
+    let Some(target) = target else { return false };
     match parts.get(target.as_path()) {
         Some(known) => part.is_empty() || known.contains(part),
         None => exists(&target),
@@ -50,19 +52,6 @@ fn values<'a>(text: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
         rest = behind;
         Some(value)
     })
-}
-
-/// The path without `..`.
-fn plain(path: &Path) -> PathBuf {
-    let mut clean = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => _ = clean.pop(),
-            Component::Normal(part) => clean.push(part),
-            _ => {}
-        }
-    }
-    clean
 }
 
 #[cfg(test)]

@@ -58,8 +58,8 @@ fn targets(text: &str) -> impl Iterator<Item = &str> {
         .filter_map(|rest| rest.split(')').next())
 }
 
-/// The path without `..`; none if it leaves the repository.
-fn resolve(path: &Path) -> Option<PathBuf> {
+/// The path without `..`; none if it leaves the folder in which it begins.
+pub(crate) fn resolve(path: &Path) -> Option<PathBuf> {
     let mut clean = PathBuf::new();
     for part in path.components() {
         match part {
