@@ -71,13 +71,24 @@ pub(crate) fn recorded() -> Folder {
 
 /// Asserts that `printed` has the text that is `shown`, in which a line `…` stands for any lines.
 #[cfg(unix)]
-pub(crate) fn assert_shown(shown: &str, printed: &str) {
-    let mut rest = printed;
-    for part in shown.split("…\n").map(|part| part.trim_end_matches("…").trim_end_matches(' '))
-    {
-        let at = rest.find(part).unwrap_or_else(|| panic!("`{part}` is not in: {rest}"));
-        rest = &rest[at + part.len()..];
+fn assert_shown(shown: &str, printed: &str) {
+    if let Some(part) = missing(shown, printed) {
+        panic!("`{part}` is not in: {printed}");
     }
+}
+
+/// The first part of the text that is `shown` which `printed` lacks: a line `…` stands for any lines.
+#[cfg(unix)]
+pub(crate) fn missing<'s>(shown: &'s str, printed: &str) -> Option<&'s str> {
+    let mut rest = printed;
+    let mut parts = shown.split("…\n").map(|part| part.trim_end_matches("…").trim_end_matches(' '));
+    parts.find(|part| match rest.find(part) {
+        Some(at) => {
+            rest = &rest[at + part.len()..];
+            false
+        }
+        None => true,
+    })
 }
 
 /// The first replay of each page prints the first text on it.

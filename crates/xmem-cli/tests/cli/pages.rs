@@ -1,12 +1,11 @@
 //! Every command of the documentation is one that the program takes, and those that need no PyTorch and no cluster run
 //! in the order of their page, in a folder with the files that the pages name, and print what is shown below them.
 
-use crate::guide::{assert_shown, recorded};
+use crate::guide::{missing, recorded};
 use crate::job::Folder;
-use crate::shell::prepared;
+use crate::shell;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use walkdir::WalkDir;
 
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -19,7 +18,7 @@ const FOLLOWED: [&str; 2] = ["docs/start", "docs/guide"];
 const ELSEWHERE: [&str; 5] =
     ["slurm.md", "kubernetes.md", "repeat-the-paper.md", "install.md", "laws.md"];
 
-/// The page of errors, whose examples are checked with their errors.
+/// The page of errors, whose examples are wrong on purpose.
 const WITH_MISTAKES: &str = "reference/errors.md";
 
 /// Commands of the program that run a script with PyTorch, or wait for somebody.
@@ -79,11 +78,8 @@ fn the_commands_of_start_and_guides_run_in_the_order_of_their_page() {
                 failed.push(format!("{name}: {line}: exit code {code}\n{printed}"));
             } else if let Some(expected) = typed.shown.as_deref().filter(|_| are_all_run) {
                 shown += 1;
-                let is_shown =
-                    std::panic::catch_unwind(|| assert_shown(expected, &printed)).is_ok();
-                if !is_shown {
-                    failed
-                        .push(format!("{name}: {line}: expected\n{expected}\nprinted\n{printed}"));
+                if let Some(part) = missing(expected, &printed) {
+                    failed.push(format!("{name}: {line}: `{part}` is not in\n{printed}"));
                 }
             }
         }
@@ -195,14 +191,8 @@ fn in_path(program: &str) -> bool {
 
 /// The exit code of a line, and all that it prints.
 fn run(line: &str, folder: &Folder) -> (i32, String) {
-    let mut shell = prepared(Command::new("sh"));
-    let own = Path::new(env!("CARGO_BIN_EXE_xmem")).parent().expect("a folder").to_owned();
-    let earlier = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths([own].into_iter().chain(std::env::split_paths(&earlier)));
-    shell.env("PATH", path.expect("a path")).env("HOME", folder.path("home"));
-    shell.env("XMEM_SITE", folder.path("none.toml"));
-    shell.args(["-c", &format!("exec 2>&1; {line}")]).current_dir(folder.path("."));
-    let output = shell.stdin(std::process::Stdio::null()).output().expect("runs");
+    let mut shell = shell::typed(line, folder, None);
+    let output = shell.env("XMEM_SITE", folder.path("none.toml")).output().expect("runs");
     let code = output.status.code().expect("ended by itself");
     (code, String::from_utf8_lossy(&output.stdout).into_owned())
 }

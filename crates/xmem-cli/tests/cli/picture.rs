@@ -56,11 +56,9 @@ fn animated(drawn: &str, begins: &[f64], length: f64) -> String {
     let mut lines = begins.iter().enumerate();
     let mut moving = String::new();
     for part in drawn.split_inclusive('\n') {
-        let Some(rest) = part.trim_start().strip_prefix("<tspan x=") else {
-            moving.push_str(part);
-            continue;
-        };
-        let Some((number, begin)) = lines.next() else {
+        let rest = part.trim_start().strip_prefix("<tspan x=");
+        let Some((rest, (number, begin))) = rest.and_then(|rest| Some((rest, lines.next()?)))
+        else {
             moving.push_str(part);
             continue;
         };

@@ -3,6 +3,8 @@
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::{ErrorKind, Write};
+#[cfg(unix)]
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 const NEWEST: xmem::TorchVersion = xmem::simulator::newest_release();
@@ -55,6 +57,21 @@ pub(crate) fn prepared(mut command: Command) -> Command {
         command.env_remove(name);
     }
     command
+}
+
+/// A line as it is typed into a shell in `folder`, with the command and programs of `programs` before others; what it prints
+/// goes to standard output. There is no input.
+#[cfg(unix)]
+pub(crate) fn typed(line: &str, folder: &crate::job::Folder, programs: Option<&Path>) -> Command {
+    let mut shell = prepared(Command::new("sh"));
+    let own = Path::new(env!("CARGO_BIN_EXE_xmem")).parent();
+    let earlier = std::env::var_os("PATH").unwrap_or_default();
+    let first = programs.into_iter().chain(own).map(Path::to_owned);
+    let path = std::env::join_paths(first.chain(std::env::split_paths(&earlier)));
+    shell.env("PATH", path.expect("a path")).env("HOME", folder.path("home"));
+    shell.args(["-c", &format!("exec 2>&1; {line}")]).current_dir(folder.path("."));
+    shell.stdin(Stdio::null());
+    shell
 }
 
 /// Runs the command without input.

@@ -5,12 +5,11 @@
 
 use crate::guide::recorded;
 use crate::job::Folder;
-use crate::shell::prepared;
+use crate::shell;
 use expect_test::expect_file;
 use std::fmt::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
 
 const ANYTHING: &str = "[..]";
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -65,14 +64,7 @@ fn check(name: &str, programs: Option<&Path>) {
 
 /// What a command prints, and its exit code.
 fn run(typed: &str, folder: &Folder, programs: Option<&Path>) -> String {
-    let mut shell = prepared(Command::new("sh"));
-    let own = Path::new(env!("CARGO_BIN_EXE_xmem")).parent();
-    let earlier = std::env::var("PATH").unwrap_or_default();
-    let first = programs.into_iter().chain(own).map(|path| path.display().to_string());
-    shell.env("PATH", first.chain([earlier]).collect::<Vec<_>>().join(":"));
-    shell.env("HOME", folder.path("home"));
-    shell.args(["-c", &format!("exec 2>&1; {typed}")]).current_dir(folder.path("."));
-    let output = shell.output().expect("runs");
+    let output = shell::typed(typed, folder, programs).output().expect("runs");
     let mut shown: String = String::from_utf8(output.stdout)
         .expect("UTF-8")
         .lines()
