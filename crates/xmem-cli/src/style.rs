@@ -24,7 +24,7 @@ pub(crate) fn of_errors() -> Color {
 }
 
 /// Any non-empty value of `NO_COLOR` disables color (<https://no-color.org>), and one of `CLICOLOR_FORCE` that is not 0 enables
-/// it where the output is no terminal, such as the log of a build (<https://bixense.com/clicolors>).
+/// it even if the output is not a terminal, such as the log of a build (<https://bixense.com/clicolors>).
 fn color(on_terminal: bool) -> Color {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let is_forced = || variable("CLICOLOR_FORCE").is_some_and(|value| value != "0");

@@ -31,7 +31,7 @@ def run(command, folder, tools, **variables):
     """The exit status, the seconds, the resident memory of the largest process so far, and the end of what was said."""
     begin = time.monotonic()
     environment = dict(os.environ, **variables)
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, cwd=folder, env=environment, start_new_session=True, **pipes) as process:
         try:
             _, said = process.communicate(timeout=tools.limit)

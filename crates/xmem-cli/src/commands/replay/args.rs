@@ -68,7 +68,8 @@ pub(crate) struct ReplayArgs {
     /// Several known GPUs, for example a100-40g,h100-80g: each trace is read once and answered for
     /// every GPU
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Device (at least one)",
-          value_parser = Offered::new(device::offered), hide_possible_values = true, conflicts_with_all = ["device", "device_file", "capacity"])]
+          value_parser = Offered::new(device::offered), hide_possible_values = true,
+          conflicts_with_all = ["device", "device_file", "capacity"])]
     pub(crate) devices: Vec<String>,
     #[command(flatten)]
     pub(crate) what_if: WhatIfArgs,
