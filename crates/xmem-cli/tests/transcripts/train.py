@@ -13,7 +13,7 @@ ids = {"bos_token_id": 0, "eos_token_id": 0}
 config = GPT2Config(n_layer=arguments.layers, n_embd=256, n_head=4, vocab_size=5000, **ids)
 model = GPT2LMHeadModel(config).to("cuda")
 optimizer = torch.optim.AdamW(model.parameters())
-for step in range(100):
+for step in range(30):
     tokens = torch.randint(config.vocab_size, (arguments.batch_size, 128)).to("cuda")
     loss = model(input_ids=tokens, labels=tokens).loss
     loss.backward()
