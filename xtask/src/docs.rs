@@ -3,17 +3,24 @@
 #[cfg(any(test, feature = "book"))]
 mod links;
 
-use crate::test::FEATURES;
-use xmem_task::Error;
-use xmem_task::run::{cargo_with, step};
+use crate::test::cargo_test;
+use xmem_task::run::step;
+use xmem_task::{Error, repo};
+
+/// rustdoc as cargo calls it for the examples of a library, which writes the reference instead.
+const RUSTDOC: &str = "xtask/src/docs/rustdoc.sh";
 
 /// Both, with warnings denied.
 pub(crate) fn run() -> Result<(), Error> {
-    // Libraries only: the program and the façade are both called `xmem`. With the features of the lints, what the libraries
-    // depend on has been checked already.
-    let arguments = ["doc", "--workspace", "--lib", "--no-deps", "--locked", FEATURES];
-    step("reference", || cargo_with(&arguments, &[("RUSTDOCFLAGS", "-D warnings")]))?;
+    step("reference", reference)?;
     step("book", book)
+}
+
+/// The reference of the libraries, in the folder `doc` of the target folder.
+fn reference() -> Result<(), Error> {
+    let [rustdoc, out] = [repo::root().join(RUSTDOC), repo::target()?.join("doc")]
+        .map(|path| path.to_string_lossy().into_owned());
+    cargo_test(&["--quiet", "--doc"], &[("RUSTDOC", &rustdoc), ("RUSTDOC_OUT", &out)])
 }
 
 /// The book did not build.
@@ -48,9 +55,9 @@ pub(crate) fn book() -> Result<(), Error> {
 
     let failed = |error: &dyn std::fmt::Debug| BookError { message: format!("{error:?}") };
     let version = env!("CARGO_PKG_VERSION");
-    let site = xmem_task::repo::target()?.join("site");
+    let site = repo::target()?.join("site");
     let folder = site.join(version);
-    let mut book = MDBook::load(xmem_task::repo::root().join("docs")).map_err(|e| failed(&e))?;
+    let mut book = MDBook::load(repo::root().join("docs")).map_err(|e| failed(&e))?;
     book.config.book.title = Some(format!("xmem {version}"));
     book.config.build.build_dir.clone_from(&folder);
     book.build().map_err(|e| failed(&e))?;

@@ -1,15 +1,19 @@
 //! `cargo xtask test`: everything that must hold, cheapest first.
 //!
-//! All steps use the same profile and features, so that the dependencies that clippy compiled serve
-//! rustdoc, and those that the tests compiled serve everybody who runs one of them later.
+//! Everything is compiled once, by Clippy's driver: the lints are those of what the tests run, and the reference is that of
+//! the libraries which they are linked with. All steps use the same profile and features.
 
 use crate::{docs, tidy};
 use std::path::PathBuf;
-use xmem_task::run::{cargo, step};
+use xmem_task::run::{cargo, cargo_with, step};
 use xmem_task::{Error, repo};
 
-/// The libraries of tasks are part of the workspace; with them, so is the code of this program that calls them.
-pub(crate) const FEATURES: &str = "--features=xtask/attack,xtask/clusters,xtask/corpus";
+/// The libraries of tasks and of the book are part of the workspace; with them, so is the code of this program that calls
+/// them.
+const FEATURES: &str = "--features=xtask/attack,xtask/book,xtask/clusters,xtask/corpus";
+
+/// Clippy in the place of the compiler.
+const CLIPPY: &str = "xtask/src/test/clippy.sh";
 
 /// A part of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -18,7 +22,7 @@ pub(crate) enum Step {
     Format,
     /// Rules of this repository that no compiler checks
     Tidy,
-    /// Clippy, with warnings denied
+    /// Everything compiles, with Clippy's warnings denied
     Lints,
     /// Every test
     Tests,
@@ -34,13 +38,8 @@ impl Step {
         match self {
             Self::Format => step("format", format),
             Self::Tidy => step("tidy", tidy::run),
-            Self::Lints => step("lints", || {
-                let lints = ["clippy", "--workspace", "--all-targets", "--locked", FEATURES];
-                cargo(&[&lints[..], &["--", "-D", "warnings"]].concat())
-            }),
-            Self::Tests => step("tests", || {
-                cargo(&["test", "--workspace", "--locked", "--no-fail-fast", FEATURES])
-            }),
+            Self::Lints => step("lints", || cargo_test(&["--all-targets", "--no-run"], &[])),
+            Self::Tests => step("tests", || cargo_test(&["--no-fail-fast"], &[])),
             Self::Docs => docs::run(),
         }
     }
@@ -50,6 +49,14 @@ impl Step {
 pub(crate) fn run(only: &[Step]) -> Result<(), Error> {
     let wanted = |step: &Step| only.is_empty() || only.contains(step);
     Step::ALL.into_iter().filter(wanted).try_for_each(Step::run)
+}
+
+/// `cargo test` of the workspace, compiled by Clippy's driver with warnings denied.
+pub(crate) fn cargo_test(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), Error> {
+    let clippy = repo::root().join(CLIPPY);
+    let clippy = clippy.to_string_lossy();
+    let all = [&["test", "--workspace", "--locked", FEATURES], arguments].concat();
+    cargo_with(&all, &[&[("RUSTC_WORKSPACE_WRAPPER", &*clippy)], environment].concat())
 }
 
 /// Checks the format of every source, and of the rules' files by name: `cargo fmt` does not find modules

@@ -5,6 +5,9 @@ use crate::repo;
 use std::process::Command;
 use std::time::Instant;
 
+/// How variables begin that `cargo run` sets for a program.
+const OF_CARGO_RUN: [&str; 2] = ["CARGO_MANIFEST_", "CARGO_PKG_"];
+
 /// Prints the title, does the step and says how long it took.
 pub fn step(title: &str, body: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     println!("── {title}");
@@ -22,11 +25,15 @@ pub fn cargo(arguments: &[&str]) -> Result<(), Error> {
 /// Like [`cargo`], with additional environment variables.
 pub fn cargo_with(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), Error> {
     let spelled = format!("cargo {}", arguments.join(" "));
-    let status = Command::new(repo::cargo())
-        .args(arguments)
-        .envs(environment.iter().copied())
-        .current_dir(repo::root())
-        .status()
-        .map_err(Error::start(&spelled))?;
+    let mut command = Command::new(repo::cargo());
+    command.args(arguments).current_dir(repo::root());
+    // Where `cargo run` has started this program. Build scripts look at these variables, and would run again.
+    for (name, _) in std::env::vars_os() {
+        if OF_CARGO_RUN.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
+            command.env_remove(name);
+        }
+    }
+    let status =
+        command.envs(environment.iter().copied()).status().map_err(Error::start(&spelled))?;
     if status.success() { Ok(()) } else { Err(Error::Failed { command: spelled }) }
 }
