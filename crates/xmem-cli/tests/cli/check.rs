@@ -194,7 +194,7 @@ fn advice_is_replayed_and_holds() {
     assert_eq!(found["decision"], "does_not_fit");
     let advice = found["advice"].as_array().expect("list");
     let of = |change: &str| advice.iter().find(|advice| advice["change"] == change);
-    assert_eq!(of("device").map(|a| &a["value"]), Some(&"rtx3070-8g".into()));
+    assert_eq!(of("device").map(|a| &a["value"]), Some(&"gtx1650-4g".into()));
     let optimizer = of("optimizer_impl").expect("foreach takes most of it");
     assert_eq!((&optimizer["value"], &optimizer["fits"]), (&"for-loop".into(), &true.into()));
     assert_eq!(check(&["--optimizer-impl", "for-loop"])["decision"], "fits");
@@ -525,7 +525,7 @@ fn every_format_says_the_same() {
         ran.stdout
     };
     expect![[r#"
-        ::error file=train.py,line=36,title=xmem%3A DOES NOT FIT::DOES NOT FIT  needs at least 694.00 MiB of 500.00 MiB: 194.00 MiB too much  a|b%250A.json.zst%0Atakes 700.00 MiB where there is room%0Aruns out of memory at train.py(36): build, before iteration 0, aten::empty%0Afits on rtx3070-8g%0Aneeds 646.00 MiB with fused=True in the optimizer%0Aneeds 678.00 MiB with foreach=False in the optimizer%0Ano change of settings that was replayed makes it fit; `xmem fit` tries changes to the job
+        ::error file=train.py,line=36,title=xmem%3A DOES NOT FIT::DOES NOT FIT  needs at least 694.00 MiB of 500.00 MiB: 194.00 MiB too much  a|b%250A.json.zst%0Atakes 700.00 MiB where there is room%0Aruns out of memory at train.py(36): build, before iteration 0, aten::empty%0Afits on gtx1650-4g%0Aneeds 646.00 MiB with fused=True in the optimizer%0Aneeds 678.00 MiB with foreach=False in the optimizer%0Ano change of settings that was replayed makes it fit; `xmem fit` tries changes to the job
     "#]]
     .assert_eq(&run("github"));
     expect![[r#"
@@ -537,7 +537,7 @@ fn every_format_says_the_same() {
 
         - takes 700.00 MiB where there is room
         - runs out of memory at train.py(36): build, before iteration 0, aten::empty
-        - fits on rtx3070-8g
+        - fits on gtx1650-4g
         - needs 646.00 MiB with fused=True in the optimizer
         - needs 678.00 MiB with foreach=False in the optimizer
         - no change of settings that was replayed makes it fit; \`xmem fit\` tries changes to the job
@@ -550,7 +550,7 @@ fn every_format_says_the_same() {
             <testcase classname="xmem.custom" name="a|b%0A.json.zst">
               <failure message="DOES NOT FIT  needs at least 694.00 MiB of 500.00 MiB: 194.00 MiB too much  a|b%0A.json.zst">takes 700.00 MiB where there is room
         runs out of memory at train.py(36): build, before iteration 0, aten::empty
-        fits on rtx3070-8g
+        fits on gtx1650-4g
         needs 646.00 MiB with fused=True in the optimizer
         needs 678.00 MiB with foreach=False in the optimizer
         no change of settings that was replayed makes it fit; `xmem fit` tries changes to the job</failure>
