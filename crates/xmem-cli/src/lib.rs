@@ -33,6 +33,7 @@ mod pool;
 mod predicted_run;
 mod progress;
 mod reading;
+mod shard;
 mod shell;
 mod short_help;
 mod style;

@@ -48,6 +48,44 @@ fn the_lines_do_not_depend_on_how_many_traces_are_at_work() {
 }
 
 #[test]
+fn shards_have_every_trace_once_and_their_lines_are_those_of_one_run() {
+    let folder = several();
+    let all = replay(&folder, &["-f", "jsonl"]).stdout;
+    let shards = ["1/3", "2/3", "3/3"].map(|shard| {
+        let ran = replay(&folder, &["-f", "jsonl", "--shard", shard]);
+        assert!(ran.stdout.lines().count() < 6, "{shard}");
+        ran.stdout
+    });
+    let together = shards.concat();
+    assert_eq!(together.lines().count(), all.lines().count());
+    assert_eq!(set(&together), set(&all));
+
+    // Files of parts, put together, are a file that a run continues: nothing is left to do.
+    let file = folder.path("../all.jsonl");
+    let (good, _): (Vec<&str>, _) = together.lines().partition(|line| !line.contains("xmem.error"));
+    std::fs::write(&file, good.join("\n") + "\n").expect("written");
+    let ran = replay(&folder, &["-f", "jsonl", "-o", &file, "--skip-done"]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    let merged = std::fs::read_to_string(&file).expect("read");
+    assert_eq!(set(&merged), set(&all));
+    assert!(merged.starts_with(good[0]), "what is done was kept");
+}
+
+#[test]
+fn a_single_trace_is_in_one_shard_and_the_others_have_nothing_to_do() {
+    let folder = Folder::empty();
+    folder.put("a.json", &job::trace());
+    let trace = folder.path("a.json");
+    let count = |shard: &&str| {
+        let args = ["replay", &trace, "--capacity", "4GiB", "-f", "jsonl", "--shard", *shard];
+        let ran = xmem(args);
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{shard}");
+        ran.stdout.lines().count()
+    };
+    assert_eq!(["1/2", "2/2"].iter().map(count).sum::<usize>(), 1);
+}
+
+#[test]
 fn one_trace_after_the_other_gives_lines_in_their_order() {
     let folder = several();
     let named = |name: &str| folder.path(name);

@@ -1,11 +1,11 @@
 //! Arguments of `xmem eval`.
 
 use crate::cudnn::CudnnArgs;
+use crate::shard::Shard;
 use crate::values::count;
 use clap::{Args, ValueEnum, ValueHint};
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
-use std::str::FromStr;
 
 /// The options that `-h` shows.
 pub(crate) const SHORT_HELP: &[&str] =
@@ -109,54 +109,8 @@ pub(crate) enum Cluster {
     Kubernetes,
 }
 
-/// One part of all jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shard {
-    /// From 1.
-    pub(crate) number: u64,
-    pub(crate) of: u64,
-}
-
-impl Shard {
-    /// Returns whether a job, by its place, is in this part.
-    pub(crate) fn has(self, place: usize) -> bool {
-        place as u64 % self.of == self.number - 1
-    }
-}
-
-impl FromStr for Shard {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let expected = || "expected a part and the number of parts, for example 3/64".to_owned();
-        let (number, of) = text.split_once('/').ok_or_else(expected)?;
-        let (number, of) = number.parse().ok().zip(of.parse().ok()).ok_or_else(expected)?;
-        if number == 0 || number > of {
-            return Err(format!("parts are counted from 1 to {of}"));
-        }
-        Ok(Self { number, of })
-    }
-}
-
 fn only(text: &str) -> Result<(String, String), String> {
     let (factor, value) =
         text.split_once('=').ok_or("expected a factor and a value, for example model=VGG16")?;
     Ok((factor.trim().to_owned(), value.trim().to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shards_have_each_job_once() {
-        let shards: Vec<Shard> =
-            (1..=3).map(|number| format!("{number}/3").parse().expect("a shard")).collect();
-        for place in 0..10 {
-            assert_eq!(shards.iter().filter(|shard| shard.has(place)).count(), 1, "{place}");
-        }
-        for text in ["3", "0/3", "4/3", "a/3", "1/"] {
-            text.parse::<Shard>().expect_err(text);
-        }
-    }
 }

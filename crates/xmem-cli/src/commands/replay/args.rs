@@ -4,6 +4,7 @@ use crate::allocator::AllocatorsArgs;
 use crate::cudnn::CudnnArgs;
 use crate::device::{self, DeviceArgs};
 use crate::reading::ReadingArgs;
+use crate::shard::Shard;
 use crate::values::{Offered, count};
 use crate::what_if::WhatIfArgs;
 use clap::{Args, ValueEnum, ValueHint};
@@ -41,6 +42,7 @@ pub(crate) const SHORT_HELP: &[&str] = &[
         xmem replay trace.json --devices t4-16g,l4-24g,a100-40g\n  \
         xmem replay runs --device h100-80g --format jsonl -o answers.jsonl --skip-done\n  \
         xmem replay @traces.txt --devices a100-40g,h100-80g --format csv --jobs 4\n  \
+        xmem replay runs --device h100-80g --shard 3/64 --format jsonl -o answers-3.jsonl --skip-done\n  \
         xmem replay trace.json --device rtx4060-8g --zero-grad pos0 --optimizer-impl fused\n  \
         xmem replay trace.json --device t4-16g --torch 2.6 --alloc-conf expandable_segments:True\n  \
         xmem replay trace.json --device t4-16g --snapshot run.pickle\n  \
@@ -172,6 +174,10 @@ pub(crate) struct ManyArgs {
     /// settings; retry its errors
     #[arg(long, requires = "output", conflicts_with = "snapshot")]
     pub(crate) skip_done: bool,
+    /// Process one part of the traces, for example 3/64, chosen by their names as given: machines that run the same
+    /// command with each part process every trace once
+    #[arg(long, value_name = "I/N", conflicts_with_all = ["snapshot", "tune", "vary"])]
+    pub(crate) shard: Option<Shard>,
 }
 
 /// The output format.

@@ -31,7 +31,12 @@ pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
     let traces = traces::resolve(&args.traces, paths(args), args.answer.output.as_deref())?;
     refuse_overwriting(args, &traces)?;
     traces.tell_skipped(global.verbosity());
-    let Traces { all: traces, is_one, .. } = traces;
+    let Traces { all: mut traces, is_one, .. } = traces;
+    // One of several machines writes as many answers as its part has traces, also none.
+    let is_one = is_one && args.many.shard.is_none();
+    if let Some(shard) = args.many.shard {
+        traces.retain(|trace| shard.has_name(&trace.name));
+    }
     if args.many.skip_done && traces.iter().any(TraceInput::is_stdin) {
         return Err(ReplayFailure::SkipDoneStdin.into());
     }
