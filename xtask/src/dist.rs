@@ -1,7 +1,8 @@
-//! `cargo xtask dist`, `wheel`, `man` and `completions`: the program as it is distributed, and what belongs to it.
+//! `cargo xtask release`, `dist`, `wheel`, `man` and `completions`: the program as it is distributed, and what belongs to it.
 
 mod package;
 mod paths;
+mod release;
 mod sbom;
 mod wheel;
 
@@ -9,6 +10,7 @@ use std::path::PathBuf;
 use xmem_task::Error;
 
 pub(crate) use package::run;
+pub(crate) use release::{Options, run as release};
 pub(crate) use wheel::run as wheel;
 
 #[cfg(feature = "dist")]

@@ -11,7 +11,7 @@ const FILES: [&str; 5] =
     ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "SECURITY.md", "docs/data-licenses.md"];
 
 /// The list of checksums, in the format of `sha256sum --check`.
-const CHECKSUMS: &str = "SHA256SUMS";
+pub(super) const CHECKSUMS: &str = "SHA256SUMS";
 
 /// Builds everything into a folder.
 pub(crate) fn run(out: Option<PathBuf>) -> Result<(), Error> {
@@ -54,7 +54,7 @@ fn build(target: &Path, to: &Path) -> Result<(), Error> {
 }
 
 /// A line for each file below a folder, by its path there.
-fn checksums(folder: &Path) -> Result<String, Error> {
+pub(super) fn checksums(folder: &Path) -> Result<String, Error> {
     let mut files = Vec::new();
     list(folder, folder, &mut files)?;
     files.sort();

@@ -6,7 +6,7 @@
 use super::paths::{self, Remapped};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use xmem_task::{Error, TaskError, repo, run};
 
 /// The project that is packed.
@@ -75,10 +75,10 @@ fn systems(targets: &[String]) -> Result<Vec<(&'static str, &'static str)>, Erro
 fn install(tools: &Path) -> Result<(), Error> {
     let python = tools.join("bin/python");
     if !python.exists() {
-        succeed(Command::new("python3").args(["-m", "venv"]).arg(tools))?;
+        run::succeed(Command::new("python3").args(["-m", "venv"]).arg(tools))?;
     }
     let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    succeed(Command::new(python).args(pip).args(PACKAGES))
+    run::succeed(Command::new(python).args(pip).args(PACKAGES))
 }
 
 fn build(
@@ -106,7 +106,7 @@ fn build(
         // Of the build that started this program.
         .env_remove("CARGO")
         .current_dir(repo::root().join(PROJECT));
-    succeed(&mut command)?;
+    run::succeed(&mut command)?;
     check(&target.join(triple).join("dist/xmem"), &rows)?;
     let (machine, _) = triple.split_once('-').expect("a target has a machine");
     newest(out, tag, machine)?
@@ -131,12 +131,6 @@ fn newest(folder: &Path, tag: &str, machine: &str) -> Result<Option<PathBuf>, Er
         }
     }
     Ok(found.into_iter().max().map(|(_, path)| path))
-}
-
-fn succeed(command: &mut Command) -> Result<(), Error> {
-    let spelled = format!("{command:?}");
-    let status: ExitStatus = command.status().map_err(Error::start(&spelled))?;
-    if status.success() { Ok(()) } else { Err(Error::Failed { command: spelled }) }
 }
 
 #[cfg(test)]

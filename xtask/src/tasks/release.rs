@@ -8,6 +8,12 @@ use xmem_task::Error;
 /// Parts of a release.
 #[derive(Subcommand)]
 pub(crate) enum Release {
+    /// Make all files of a release: archive, wheels, Debian package, checksums
+    ///
+    /// The commit must have the tag of the version, and the changelog a section of it. Needs what `dist` and `wheel` need,
+    /// tar, and dpkg-dev. Nothing is uploaded.
+    #[command(name = "release")]
+    All(dist::Options),
     /// Build the program as it is distributed, with all that belongs to it
     ///
     /// That is man pages, completions, licenses, the list of its parts (CycloneDX) and checksums. Fails if the program
@@ -46,6 +52,7 @@ pub(crate) enum Release {
 impl Release {
     pub(crate) fn run(self) -> Result<(), Error> {
         match self {
+            Self::All(options) => dist::release(&options),
             Self::Dist { out } => dist::run(out),
             Self::Wheel { target, out } => dist::wheel(&target, out),
             Self::Man { out } => dist::man(out),

@@ -64,7 +64,8 @@ pub fn said(program: &str, arguments: &[&str]) -> String {
     output.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned()).unwrap_or_default()
 }
 
-fn output(command: &mut Command) -> Result<String, Error> {
+/// What a command prints that runs in the root of the repository.
+pub fn output(command: &mut Command) -> Result<String, Error> {
     let spelled = format!("{command:?}");
     let done = command
         .current_dir(root())

@@ -24,7 +24,6 @@ pub fn cargo(arguments: &[&str]) -> Result<(), Error> {
 
 /// Like [`cargo`], with additional environment variables.
 pub fn cargo_with(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), Error> {
-    let spelled = format!("cargo {}", arguments.join(" "));
     let mut command = Command::new(repo::cargo());
     command.args(arguments).current_dir(repo::root());
     // Where `cargo run` has started this program. Build scripts look at these variables, and would run again.
@@ -33,7 +32,17 @@ pub fn cargo_with(arguments: &[&str], environment: &[(&str, &str)]) -> Result<()
             command.env_remove(name);
         }
     }
-    let status =
-        command.envs(environment.iter().copied()).status().map_err(Error::start(&spelled))?;
+    command.envs(environment.iter().copied());
+    named(&mut command, format!("cargo {}", arguments.join(" ")))
+}
+
+/// Runs a command, and fails if it does not succeed.
+pub fn succeed(command: &mut Command) -> Result<(), Error> {
+    let spelled = format!("{command:?}");
+    named(command, spelled)
+}
+
+fn named(command: &mut Command, spelled: String) -> Result<(), Error> {
+    let status = command.status().map_err(Error::start(&spelled))?;
     if status.success() { Ok(()) } else { Err(Error::Failed { command: spelled }) }
 }
