@@ -1,5 +1,6 @@
 //! `cargo xtask docs`: the API reference and the book, a site with a folder for each version.
 
+pub(crate) mod external;
 #[cfg(any(test, feature = "book"))]
 mod links;
 

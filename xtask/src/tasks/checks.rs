@@ -17,6 +17,8 @@ pub(crate) enum Checks {
     },
     /// Build the API reference and the book, with warnings denied
     Docs,
+    /// Follow the links of all documents to other sites
+    Links,
     /// Render the book alone (this is what `docs` starts with the `book` feature on)
     #[command(hide = true)]
     Book,
@@ -28,6 +30,7 @@ impl Checks {
             Self::Tidy => tidy::run(),
             Self::Test { steps } => test::run(&steps),
             Self::Docs => docs::run(),
+            Self::Links => docs::external::run(),
             Self::Book => docs::book(),
         }
     }

@@ -46,7 +46,7 @@ pub(crate) fn check_summary(
 }
 
 /// The targets of `[text](target)` links outside code blocks.
-fn targets(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn targets(text: &str) -> impl Iterator<Item = &str> {
     let mut in_code = false;
     text.lines()
         .filter(move |line| {
