@@ -12,10 +12,12 @@ use super::trace_error::{TraceError, catch_panic};
 use super::{collect, lengths, next, snapshot, tune};
 use crate::commands::Outcome;
 use crate::error::CliError;
+use crate::exit::Exit;
 use crate::global::{Global, Verbosity};
 use crate::overwrite::{self, Output, OverwriteFailure};
 use crate::progress::Progress;
 use crate::reading::read_options;
+use crate::terminal::note;
 use crate::traces::{self, Paths, TraceInput, Traces};
 use crate::{allocator, cudnn, input, output, pool, style};
 use std::path::{Path, PathBuf};
@@ -35,7 +37,15 @@ pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
     // One of several machines writes as many answers as its part has traces, also none.
     let is_one = is_one && args.many.shard.is_none();
     if let Some(shard) = args.many.shard {
+        let all = traces.len();
         traces.retain(|trace| shard.has_name(&trace.name));
+        if traces.is_empty() {
+            let (number, of) = (shard.number, shard.of);
+            note(&format!("note: no trace of {all} is in part {number}/{of}"), global.verbosity());
+            if args.answer.format == ReplayFormat::Text {
+                return Ok(Exit::Fits);
+            }
+        }
     }
     if args.many.skip_done && traces.iter().any(TraceInput::is_stdin) {
         return Err(ReplayFailure::SkipDoneStdin.into());
