@@ -155,4 +155,23 @@ mod tests {
         assert_eq!(of_documents("1.2.1", changelog, server).len(), 2);
         assert_eq!(of_documents("1.2.0", "## Unreleased\n", server).len(), 1);
     }
+
+    #[test]
+    fn the_archive_of_equal_files_has_equal_bytes_and_a_checksum() {
+        let folder = std::env::temp_dir().join(format!("xtask-release-{}", std::process::id()));
+        let file = folder.join("xmem-1.2.0/man/xmem.1");
+        let made = || {
+            fs::create_dir_all(file.parent().expect("a folder")).expect("made");
+            fs::write(&file, "page").expect("written");
+            archive(&folder, "xmem-1.2.0").expect("packed");
+            fs::read(folder.join("xmem-1.2.0.tar.gz")).expect("read")
+        };
+        let (first, second) = (made(), made());
+        fs::remove_dir_all(folder.join("xmem-1.2.0")).expect("removed");
+        let sums = checksums(&folder).expect("read");
+        fs::remove_dir_all(&folder).expect("removed");
+        assert_eq!(first, second);
+        assert!(sums.ends_with("  xmem-1.2.0.tar.gz\n"), "{sums}");
+        assert_eq!(sums.lines().count(), 1);
+    }
 }
