@@ -71,3 +71,16 @@ fn format() -> Result<(), Error> {
     let arguments: Vec<&str> = ["fmt", "--all", "--", "--check"].into_iter().chain(rules).collect();
     cargo(&arguments)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{CLIPPY, FEATURES};
+
+    /// With others, its stages would compile nearly everything a second time.
+    #[test]
+    fn ci_compiles_with_the_same_features_and_compiler() {
+        let stages = include_str!("../../.ci/run");
+        assert!(stages.contains(&format!("{FEATURES} \"$@\"")));
+        assert!(stages.contains(&format!("RUSTC_WORKSPACE_WRAPPER=$PWD/{CLIPPY} ")));
+    }
+}

@@ -29,7 +29,7 @@ pub(crate) struct Options {
     out: Option<PathBuf>,
 }
 
-/// Why there is no release.
+/// Why a release cannot be made.
 #[derive(Debug, thiserror::Error)]
 enum ReleaseError {
     #[error("this commit is not a release:\n{}\n--dry-run makes everything anyway", .0.join("\n"))]
@@ -113,9 +113,8 @@ fn of_documents(version: &str, changelog: &str, server: &str) -> Vec<String> {
 /// The name and the address of who packages: variables of Debian's tools, or of git.
 fn packager() -> Option<[String; 2]> {
     let of = |variable: &str, key: &str| {
-        let of_git = || repo::output(Command::new("git").args(["config", key])).ok();
-        let value = std::env::var(variable).ok().or_else(of_git)?.trim().to_owned();
-        (!value.is_empty()).then_some(value)
+        let value = std::env::var(variable).unwrap_or_else(|_| repo::said("git", &["config", key]));
+        (!value.trim().is_empty()).then(|| value.trim().to_owned())
     };
     Some([of("DEBFULLNAME", "user.name")?, of("DEBEMAIL", "user.email")?])
 }

@@ -31,7 +31,7 @@ enum Found {
     /// It does not answer programs, or not so often.
     Refused,
     Nothing,
-    /// There is no connection.
+    /// Without a connection.
     Unreachable,
 }
 

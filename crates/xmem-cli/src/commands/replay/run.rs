@@ -34,7 +34,7 @@ pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
     refuse_overwriting(args, &traces)?;
     traces.tell_skipped(global.verbosity());
     let Traces { all: mut traces, is_one, .. } = traces;
-    // One of several machines writes as many answers as its part has traces, also none.
+    // A part has a list of answers, even if it has one trace or none.
     let is_one = is_one && args.many.shard.is_none();
     if let Some(shard) = args.many.shard {
         let all = traces.len();
