@@ -2,7 +2,4 @@
 
 #![no_main]
 
-#[path = "../gate.rs"]
-mod gate;
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| gate::gate(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| xmem_fuzz::check("gate", data));

@@ -2,7 +2,4 @@
 
 #![no_main]
 
-#[path = "../graph.rs"]
-mod graph;
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| graph::graph(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| xmem_fuzz::check("graph", data));

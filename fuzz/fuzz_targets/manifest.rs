@@ -2,7 +2,4 @@
 
 #![no_main]
 
-#[path = "../manifest.rs"]
-mod manifest;
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| manifest::manifest(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| xmem_fuzz::check("manifest", data));

@@ -2,8 +2,4 @@
 
 #![no_main]
 
-#[path = "../readers.rs"]
-#[allow(dead_code, reason = "each target uses one of the checks")]
-mod readers;
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| readers::options(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| xmem_fuzz::check("options", data));

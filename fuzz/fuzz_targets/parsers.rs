@@ -2,8 +2,4 @@
 
 #![no_main]
 
-#[path = "../targets.rs"]
-#[allow(dead_code, reason = "each target uses one of the checks")]
-mod targets;
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| targets::parsers(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| xmem_fuzz::check("parsers", data));

@@ -2,9 +2,4 @@
 
 #![no_main]
 
-#[path = "../snapshot.rs"]
-mod snapshot;
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    snapshot::read_and_use(data);
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| xmem_fuzz::check("snapshot", data));

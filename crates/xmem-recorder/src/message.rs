@@ -1,6 +1,6 @@
 //! Messages of the hook: one JSON object per line. Unknown events and keys, of a newer hook, are ignored.
 
-use crate::exported_graph::GraphFacts;
+use super::exported_graph::GraphFacts;
 use serde::Deserialize;
 use serde_json::Value;
 use std::fmt;

@@ -4,8 +4,8 @@
 //! Kineto writes metadata before the list of events (libkineto/src/output_json.cpp,
 //! `ChromeTraceLogger::handleTraceStart`).
 
-use crate::assumptions::{Assumed, DevicePeaks};
-use crate::recorded::RedirectedCalls;
+use super::assumptions::{Assumed, DevicePeaks};
+use super::recorded::RedirectedCalls;
 use memchr::memmem;
 use serde::Deserialize;
 use std::path::PathBuf;

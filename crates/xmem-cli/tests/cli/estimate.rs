@@ -6,7 +6,7 @@ use expect_test::expect_file;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-#[path = "../../../../fuzz/graph.rs"]
+#[path = "../../../../fuzz/src/graph.rs"]
 mod fuzzed;
 
 fn traces() -> PathBuf {

@@ -7,7 +7,7 @@ mod programs;
 mod replays;
 #[path = "../side_by_side/mod.rs"]
 mod side_by_side;
-#[path = "../../../../fuzz/simulator.rs"]
+#[path = "../../../../fuzz/src/simulator.rs"]
 mod simulator;
 
 use model::Outcome;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use xmem_snapshot::{Limits, SnapshotError, read};
 
-#[path = "../../../../fuzz/snapshot.rs"]
+#[path = "../../../../fuzz/src/snapshot.rs"]
 pub(crate) mod target;
 
 /// Instructions with arguments that have a chance to fit together.

@@ -1,6 +1,6 @@
 //! Random traces, well-formed and mangled, through the same checks that the fuzz targets make.
 
-#[path = "../../../../fuzz/targets.rs"]
+#[path = "../../../../fuzz/src/traces.rs"]
 mod targets;
 
 use proptest::collection::vec;

@@ -1,7 +1,7 @@
 //! Estimating ends with an answer or an error, whatever numbers stand in a trace.
 #![expect(clippy::disallowed_methods, reason = "the small traces are files")]
 
-#[path = "../../../../fuzz/verdict.rs"]
+#[path = "../../../../fuzz/src/verdict.rs"]
 mod verdict;
 
 use std::backtrace::Backtrace;

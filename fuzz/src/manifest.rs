@@ -32,7 +32,7 @@ pub(crate) fn manifest(data: &[u8]) {
     let values = read.values();
     let templates = values.iter().flat_map(|value| find_templates(value, &known));
     for template in templates {
-        let found = template.annotations.map(|annotations| annotations.peak.map(|peak| peak.get()));
+        let found = template.annotations.map(|annotations| annotations.peak.map(xmem::Bytes::get));
         // Another annotation beside it may be wrong.
         assert!(found.is_err() || found == Ok(Some(peak)), "{found:?}");
     }
