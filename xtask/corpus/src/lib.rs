@@ -4,6 +4,7 @@
 //! - [`truth`] records what `traces/` says about the CUDA side.
 //! - [`accuracy`] holds estimates against `traces/`; [`answers`] compares all answers about them before and after a
 //!   change; [`plans`] plans an iteration of each, [`offload`] simulates policies on some.
+//! - [`published`] runs scripts whose memory others measured on GPUs, and compares.
 //! - [`wild`] records public training scripts, and holds the predictions against what PyTorch counted.
 //!
 //! It knows xmem as a program alone. What becomes of damaged recordings is left to `xmem-attack`.
@@ -20,6 +21,7 @@ pub mod answers;
 mod error;
 pub mod offload;
 pub mod plans;
+pub mod published;
 mod table;
 pub mod torch;
 mod traces;

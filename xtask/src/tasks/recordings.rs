@@ -23,6 +23,11 @@ pub(crate) enum Recordings {
     /// stubbed. The scripts are listed in xtask/corpus/data/wild and fetched with git, or come with packages from PyPI.
     /// What cannot be fetched is skipped.
     Wild(Wild),
+    /// Run scripts whose memory others measured on GPUs and published, and compare
+    ///
+    /// The scripts run on a virtual GPU of the same kind. Sources and figures are in xtask/corpus/data/published; scripts
+    /// are fetched with git. Results are kept there, and docs/results/published-figures.md is written.
+    Published(Published),
 }
 
 #[derive(Args)]
@@ -97,10 +102,23 @@ pub(crate) struct Wild {
     program: Program,
 }
 
+#[derive(Args)]
+pub(crate) struct Published {
+    /// Only groups whose SOURCE/GROUP contains this; may be given several times
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// A copy of a repository, in place of a clone; may be given several times
+    #[arg(long, value_name = "OWNER/NAME=FOLDER")]
+    repository: Vec<String>,
+    /// Run nothing: write the page from the results that are kept
+    #[arg(long)]
+    page_only: bool,
+}
+
 impl Recordings {
     #[cfg(feature = "corpus")]
     pub(crate) fn run(self) -> Result<(), Error> {
-        use xmem_corpus::{torch, truth, wild};
+        use xmem_corpus::{published, torch, truth, wild};
 
         match self {
             Self::TestTorch(arguments) => torch::run(&torch::Options {
@@ -134,6 +152,11 @@ impl Recordings {
                 traces: if arguments.kept { wild::Traces::Kept } else { wild::Traces::New },
                 format: arguments.format.into(),
                 program: arguments.program.program,
+            }),
+            Self::Published(arguments) => published::run(&published::Options {
+                only: arguments.only,
+                repositories: arguments.repository,
+                page_only: arguments.page_only,
             }),
         }
     }

@@ -71,6 +71,16 @@ impl Venv {
         Ok(venv)
     }
 
+    /// Installs packages into a folder of their own, for this interpreter, without what they depend on.
+    pub(crate) fn install_into(&self, folder: &Path, packages: &[String]) -> Result<(), Error> {
+        let base = repo::target()?.join("torch");
+        run(Command::new(uv(&base)?)
+            .args(["pip", "install", "--quiet", "--no-deps", "--no-cache"])
+            .args(["--python", &text(&self.python()), "--target"])
+            .arg(folder)
+            .args(packages))
+    }
+
     /// The interpreter.
     pub(crate) fn python(&self) -> PathBuf {
         self.bin().join("python")

@@ -1,0 +1,69 @@
+//! The sources of figures.
+
+use super::figures::{self, Figure};
+use super::{DATA, data};
+use crate::error::CorpusError;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+use xmem_task::{Error, repo};
+
+/// A repository with scripts and with figures that they gave on GPUs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Source {
+    /// The key of the catalogue.
+    #[serde(skip)]
+    pub(super) name: String,
+    /// What it is, in Markdown.
+    pub(super) title: String,
+    /// `OWNER/NAME` on GitHub.
+    pub(super) repository: String,
+    /// The license of the scripts.
+    pub(super) license: String,
+    /// The files and folders that are needed of a commit.
+    pub(super) paths: Vec<String>,
+    /// The list of packages with which the scripts run, a path in this repository.
+    pub(super) environment: String,
+    /// Packages that take the place of those of the environment, by the name of the set.
+    #[serde(default)]
+    pub(super) packages: BTreeMap<String, Vec<String>>,
+    /// The Python file that runs a group.
+    #[serde(default)]
+    pub(super) driver: String,
+    /// What the figures are, in Markdown.
+    pub(super) about: String,
+    /// What is known about a difference, by group.
+    #[serde(default)]
+    pub(super) cause: BTreeMap<String, String>,
+}
+
+impl Source {
+    /// Its figures.
+    pub(super) fn figures(&self) -> Result<Vec<Figure>, Error> {
+        figures::read(&data(&format!("{}.tsv", self.name)))
+    }
+
+    /// Where its repository is.
+    pub(super) fn url(&self) -> String {
+        format!("https://github.com/{}", self.repository)
+    }
+}
+
+/// Reads the catalogue.
+pub(super) fn read() -> Result<Vec<Source>, Error> {
+    #[derive(Deserialize)]
+    struct File {
+        source: BTreeMap<String, Source>,
+    }
+    let path = Path::new(DATA).join("sources.toml");
+    let file: File = toml::from_str(&repo::text(&path)?)
+        .map_err(|error| CorpusError::Unusable { path, what: error.to_string() })?;
+    let named = |(name, mut source): (String, Source)| {
+        if source.driver.is_empty() {
+            source.driver = format!("{name}.py");
+        }
+        Source { name, ..source }
+    };
+    Ok(file.source.into_iter().map(named).collect())
+}

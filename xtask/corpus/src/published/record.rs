@@ -1,0 +1,135 @@
+//! Runs scripts of a source on a virtual GPU.
+
+use super::catalogue::Source;
+use super::data;
+use super::figures::Run;
+use crate::torch::process;
+use crate::torch::venv::Venv;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use xmem_task::{Error, repo, run};
+
+/// In a folder with packages, what was installed; written last.
+const INSTALLED: &str = "installed.txt";
+
+/// What every run needs.
+#[derive(Debug)]
+pub(super) struct Bench {
+    /// The program that runs a command on a virtual GPU.
+    pub(super) virtual_gpu: PathBuf,
+    pub(super) venv: Venv,
+    /// Where repositories, scripts and packages are kept.
+    pub(super) folder: PathBuf,
+}
+
+impl Bench {
+    /// The repository of a source: one of `given` (`OWNER/NAME=FOLDER`), else a clone; or why there is none.
+    pub(super) fn repository(
+        &self,
+        source: &Source,
+        given: &[String],
+    ) -> Result<Result<PathBuf, String>, Error> {
+        let named = |given: &String| {
+            let (name, folder) = given.split_once('=')?;
+            (name == source.repository).then(|| PathBuf::from(folder))
+        };
+        if let Some(folder) = given.iter().find_map(named) {
+            return Ok(Ok(folder));
+        }
+        let clone = self.folder.join("repositories").join(source.repository.replace('/', "+"));
+        if clone.join("HEAD").is_file() {
+            return Ok(Ok(clone));
+        }
+        // Contents are fetched when they are read.
+        let arguments = ["clone", "--quiet", "--bare", "--filter=blob:none", &source.url()];
+        let mut command = Command::new("git");
+        command.args(arguments).arg(&clone).env("GIT_TERMINAL_PROMPT", "0").stdin(Stdio::null());
+        let done = command.output().map_err(Error::start(format!("{command:?}")))?;
+        Ok(match done.status.success() {
+            true => Ok(clone),
+            false => Err(first_line(&done.stderr)),
+        })
+    }
+
+    /// Runs a group, and gives its results by key.
+    pub(super) fn record(
+        &self,
+        source: &Source,
+        run: &Run,
+        repository: &Path,
+    ) -> Result<BTreeMap<String, f64>, Error> {
+        let checkout = self.checkout(source, &run.commit, repository)?;
+        let results = self.folder.join(format!("{}.results.json", source.name));
+        if results.exists() {
+            std::fs::remove_file(&results).map_err(Error::file(&results))?;
+        }
+        let mut command = Command::new(&self.virtual_gpu);
+        command.arg(&run.device).arg(self.venv.python()).arg(data(&source.driver));
+        command.arg(&checkout).arg(&run.group).arg(&results).current_dir(&self.folder);
+        if let Some(packages) = source.packages.get(&run.packages) {
+            let name = format!("{}-{}", source.name, run.packages);
+            command.env("PYTHONPATH", self.installed(&name, packages)?);
+        }
+        command.env("OMP_NUM_THREADS", "2").env("HF_HUB_OFFLINE", "1");
+        let logs = self.folder.join("logs");
+        std::fs::create_dir_all(&logs).map_err(Error::file(&logs))?;
+        process::run(command, &logs, &format!("{}.{}.{}", source.name, run.group, run.device))?;
+        let text = std::fs::read_to_string(&results).unwrap_or_default();
+        let found: BTreeMap<String, Value> = serde_json::from_str(&text).unwrap_or_default();
+        for (key, case) in &found {
+            if let Some(error) = case["error"].as_str() {
+                println!("  {key}: {error}");
+            }
+        }
+        Ok(found
+            .into_iter()
+            .filter_map(|(key, case)| Some((key, case["value"].as_f64()?)))
+            .collect())
+    }
+
+    /// The files of a commit.
+    fn checkout(&self, source: &Source, commit: &str, repository: &Path) -> Result<PathBuf, Error> {
+        let folder = self.folder.join("sources").join(format!("{}-{commit}", source.name));
+        if folder.is_dir() {
+            return Ok(folder);
+        }
+        let git = || {
+            let mut command = Command::new("git");
+            command.arg("--git-dir").arg(repository);
+            command
+        };
+        // Not every commit has all of them.
+        let listed =
+            repo::output(git().args(["ls-tree", "--name-only", commit]).args(&source.paths))?;
+        let archive = folder.with_extension("tar");
+        std::fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
+        run::succeed(
+            git().args(["archive", "--output"]).arg(&archive).arg(commit).args(listed.lines()),
+        )?;
+        run::succeed(Command::new("tar").arg("xf").arg(&archive).arg("-C").arg(&folder))?;
+        std::fs::remove_file(&archive).map_err(Error::file(&archive))?;
+        Ok(folder)
+    }
+
+    /// A folder with packages that take the place of those of the environment, without what they depend on.
+    fn installed(&self, name: &str, packages: &[String]) -> Result<PathBuf, Error> {
+        let folder = self.folder.join("packages").join(name);
+        let stamp = folder.join(INSTALLED);
+        let wanted = packages.join("\n");
+        if std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+            return Ok(folder);
+        }
+        if folder.exists() {
+            std::fs::remove_dir_all(&folder).map_err(Error::file(&folder))?;
+        }
+        self.venv.install_into(&folder, packages)?;
+        std::fs::write(&stamp, wanted).map_err(Error::file(&stamp))?;
+        Ok(folder)
+    }
+}
+
+fn first_line(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).lines().next().unwrap_or("git failed").to_owned()
+}
