@@ -101,11 +101,13 @@ impl<'a> RecordedIterations<'a> {
     }
 
     /// The iteration with the most blocks, as some exist at some lengths only; of several the last. Neither the
-    /// first iteration, which is not like the others, nor the last, whose blocks are not all seen to be freed.
+    /// first iteration, which is not like the others, nor the last, whose blocks are not all seen to be freed; but of two
+    /// iterations the last.
     #[must_use]
     pub fn fullest(&self) -> usize {
         let inner = 1..self.count().saturating_sub(1);
-        inner.max_by_key(|&iteration| self.blocks[iteration].len()).unwrap_or(0)
+        let last = self.count().saturating_sub(1);
+        inner.max_by_key(|&iteration| self.blocks[iteration].len()).unwrap_or(last)
     }
 
     /// For each block of `iteration`, the position of its counterpart in the iteration `other`.

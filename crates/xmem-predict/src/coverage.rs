@@ -32,6 +32,15 @@ pub struct Coverage {
     pub parts: Vec<PartPeak>,
 }
 
+impl Coverage {
+    /// Returns whether the job makes no other steps than those that were recorded: the script was recorded to its end, and
+    /// none of its batches was left out.
+    #[must_use]
+    pub const fn has_all_steps(&self) -> bool {
+        matches!(self.extent, CoveredExtent::Whole) && self.batches.left_out == 0
+    }
+}
+
 /// How far a script was recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -283,4 +292,21 @@ fn growth(allocated: &[Bytes]) -> Bytes {
     let count = allocated.len();
     let (begin, end) = (&allocated[..count / 2], &allocated[count - count / 8..]);
     if end.is_empty() { Bytes::ZERO } else { least(end).saturating_sub(least(begin)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_that_were_left_out_are_steps_that_were_not_recorded() {
+        let of = |extent, left_out| {
+            let mut coverage = Coverage { extent, ..Coverage::default() };
+            coverage.batches.left_out = left_out;
+            coverage
+        };
+        assert!(of(CoveredExtent::Whole, 0).has_all_steps());
+        assert!(!of(CoveredExtent::Whole, 4749).has_all_steps());
+        assert!(!of(CoveredExtent::Time, 0).has_all_steps());
+    }
 }

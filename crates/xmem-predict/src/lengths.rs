@@ -132,7 +132,7 @@ impl<'p> LengthModel<'p> {
             false => iterations.counterparts(iteration, reference),
         };
         let counterparts: Vec<_> = (0..iterations.count()).map(counterparts_of).collect();
-        check_matches(&counterparts[reference + 1])?;
+        check_matches(counterparts.get(reference + 1).unwrap_or(&counterparts[0]))?;
         let pattern = Pattern::of(&iterations, reference, &counterparts)?;
         let observed = observations(&iterations, &counterparts, &lengths, pattern.slots);
         let kept = iterations.blocks[reference].iter().map(|&b| prediction.schedule.block(b).size);

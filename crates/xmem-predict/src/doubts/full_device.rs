@@ -1,7 +1,6 @@
 //! A device that is full: the recorded iterations run, as cached memory is released for them, and later ones may not.
 
 use super::{Assessment, Doubt, Subject};
-use crate::coverage::CoveredExtent;
 use crate::lengths::STEADY_ITERATIONS;
 use crate::range::Confidence;
 use xmem_types::Severity;
@@ -10,13 +9,15 @@ pub(super) const DOUBT: Doubt = Doubt { name: "full_device", assess };
 
 fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
     let memory = &assessment.memory;
-    // A script that was recorded to its end has no later iterations.
-    let is_whole = memory.coverage.extent == CoveredExtent::Whole;
-    if !memory.fits || memory.allocator.retries == 0 || is_whole {
+    if !memory.fits || memory.allocator.retries == 0 || memory.coverage.has_all_steps() {
         return;
     }
+    // Two iterations go on as the second one does, without what followed it.
+    let without_rest = (subject.prediction.iteration_starts().len() == 2)
+        .then(|| subject.prediction.without_rest());
+    let prediction = without_rest.as_ref().unwrap_or(subject.prediction);
     // Iterations that are not alike say nothing about later ones.
-    let Ok(run) = subject.prediction.steady_run(STEADY_ITERATIONS) else { return };
+    let Ok(run) = prediction.steady_run(STEADY_ITERATIONS) else { return };
     if run.fits() {
         return;
     }
@@ -24,7 +25,7 @@ fn assess(subject: &Subject<'_>, assessment: &mut Assessment) {
         format!(
             "the recorded iterations run on this device only as cached memory is released for them, and with {STEADY_ITERATIONS} \
              iterations like them the job runs out of memory: it needs {}",
-            run.min_capacity()
+            run.needed_capacity()
         )
     });
     assessment.lower_to(Confidence::MayFail);

@@ -1,8 +1,8 @@
 //! The steps that every iteration of a job makes after its first: which block it allocates and which it
 //! frees, in order, whatever their sizes.
 //!
-//! The steps are those of one iteration that another one follows, so that the fate of its blocks is recorded. A block
-//! is known by its position among the blocks of the iteration (its slot).
+//! The steps are those of one iteration that another one follows, so that the fate of its blocks is recorded; of two
+//! iterations, those of the second. A block is known by its position among the blocks of the iteration (its slot).
 
 use super::LengthsError;
 use std::collections::BTreeMap;
@@ -89,19 +89,22 @@ impl Pattern {
                 }
             }
         }
-        pattern.add_later_frees(iterations, reference, &counterparts[reference + 1]);
+        let next = counterparts.get(reference + 1).map(Vec::as_slice);
+        pattern.add_later_frees(iterations, reference, next);
         pattern.reach = pattern.steps.iter().map(SimulationStep::age).max().unwrap_or(0);
         Ok(pattern)
     }
 
     /// Adds the frees that only the iteration after the reference shows: those of blocks whose counterparts
-    /// before the reference were not found.
+    /// before the reference were not found. Without that iteration, such a block stays, and the next one has none like it.
     fn add_later_frees(
         &mut self,
         iterations: &RecordedIterations<'_>,
         reference: usize,
-        next: &[Option<usize>],
+        next: Option<&[Option<usize>]>,
     ) {
+        let later = next.map_or(&[][..], |_| iterations.of(reference + 1));
+        let next = next.unwrap_or_default();
         let mut is_freed = vec![false; self.slots];
         for step in &self.steps {
             if let SimulationStep::Free(held) = step {
@@ -109,9 +112,9 @@ impl Pattern {
             }
         }
         // By the slot before whose allocation they go; the last ones at the end.
-        let mut later: BTreeMap<usize, Vec<SimulationStep>> = BTreeMap::new();
+        let mut freed: BTreeMap<usize, Vec<SimulationStep>> = BTreeMap::new();
         let mut position = 0;
-        for request in iterations.of(reference + 1) {
+        for request in later {
             match (request, iterations.owner(request.block)) {
                 (Request { kind: RequestKind::Alloc { .. }, .. }, _) => position += 1,
                 (_, Some(Owner { iteration, position: slot }))
@@ -120,7 +123,7 @@ impl Pattern {
                     is_freed[slot] = true;
                     let before = next[position..].iter().flatten().next();
                     let before = before.copied().unwrap_or(self.slots);
-                    later
+                    freed
                         .entry(before)
                         .or_default()
                         .push(SimulationStep::Free(Held { age: 1, slot }));
@@ -135,12 +138,12 @@ impl Pattern {
                 steps.push(step);
                 continue;
             };
-            steps.extend(later.remove(&slot).into_iter().flatten());
+            steps.extend(freed.remove(&slot).into_iter().flatten());
             let stays = !is_freed[slot] && !found.contains(&slot);
             let repeats = if stays { Repeats::Once } else { Repeats::Always };
             steps.push(SimulationStep::Alloc { slot, stream, repeats });
         }
-        steps.extend(later.into_values().flatten());
+        steps.extend(freed.into_values().flatten());
         self.steps = steps;
     }
 }

@@ -6,12 +6,16 @@
 use super::sequence::Sequence;
 use super::{Dimension, LengthModel, LengthsError};
 use crate::prediction::Prediction;
-use xmem_simulator::{Outline, RequestIndex, outline};
-use xmem_types::{Bytes, Fallbacks, Workload};
+use xmem_simulator::{DeviceConfig, Outline, RequestIndex, outline};
+use xmem_types::{Bytes, Fallbacks, MIB, Workload};
 
 /// A job that runs for so many iterations is taken to run for any number of them. A ResNet-50 on a full T4 ran out of memory in
 /// the seventh, and with 0.16 GiB more in none of thirty (recorded with PyTorch's CUDA build, kernels stubbed).
 pub const STEADY_ITERATIONS: usize = 24;
+
+/// How far beyond the memory of a device it is looked for more that is enough: as many doublings of the smallest segment.
+const SMALLEST_SEGMENT: u64 = 2 * MIB;
+const MOST_DOUBLINGS: u32 = 16;
 
 /// The length that all iterations have here: any will do.
 const LENGTH: u64 = 1;
@@ -28,10 +32,12 @@ impl Prediction<'_> {
     /// The job with so many iterations in all.
     ///
     /// # Errors
-    /// If fewer than three iterations were recorded, or they are not alike.
+    /// If fewer than two iterations were recorded, or two with more of the script behind them, or they are not alike.
     pub fn steady_run(&self, iterations: usize) -> Result<SteadyRun<'_>, LengthsError> {
         let starts = self.iteration_starts();
-        if starts.len() < 3 {
+        // What the last iteration leaves is not seen to be freed, and what comes behind it is not told apart from it.
+        let has_rest = self.recorded_requests().len() < self.requests().len();
+        if starts.len() < 2 || starts.len() == 2 && has_rest {
             return Err(LengthsError::TooFewIterations { iterations: starts.len() });
         }
         let lengths = vec![Some(LENGTH); starts.len()];
@@ -69,6 +75,32 @@ impl SteadyRun<'_> {
     pub fn ample_outline(&self) -> Outline {
         let Prediction { setup, device, .. } = self.prediction;
         outline(self.work(), &setup.choice, &device.without_limit(), RequestIndex(0))
+    }
+
+    /// The least memory that a device like this one must have, context included. A job may run with less memory than the
+    /// device has, and run out of it on the device, where its cache is released at other times: then it is more than the
+    /// device has.
+    #[must_use]
+    pub fn needed_capacity(&self) -> Bytes {
+        let Prediction { setup, device, .. } = self.prediction;
+        let least = self.min_capacity();
+        let Some(capacity) = device.capacity.filter(|capacity| least <= *capacity) else {
+            return least;
+        };
+        if self.fits() {
+            return least;
+        }
+        let runs = |capacity: &Bytes| {
+            let device =
+                DeviceConfig { capacity: Some(*capacity), reported_total: None, ..*device };
+            outline(self.work(), &setup.choice, &device, RequestIndex(0)).fits
+        };
+        let beyond =
+            (0..MOST_DOUBLINGS).map(|doublings| capacity + Bytes(SMALLEST_SEGMENT << doublings));
+        beyond
+            .into_iter()
+            .find(runs)
+            .unwrap_or_else(|| self.ample_outline().reserved + device.taken)
     }
 
     /// The smallest device memory in which it does, context included.

@@ -304,3 +304,39 @@ fn a_job_was_said_to_run_that_ran_out_of_memory_in_its_seventh_iteration() {
         assert_eq!(least(24) > recorded, later, "{name}: {} {recorded}", least(24));
     }
 }
+
+/// A ResNet-50 whose data took long to load was recorded for two iterations, and said to run on an RTX 4090: it ran out of
+/// memory in its fifth.
+#[test]
+fn two_recorded_iterations_go_on_as_three_do() {
+    let figures = ["conv_two_steps", "conv_three_steps"].map(|name| {
+        let job = job(&near_full(name));
+        let estimate = Estimate::builder(Device::custom(Bytes::gib(16))).build();
+        let predicted = estimate.predict(&job).expect("a prediction");
+        let iterations = predicted.prediction().without_rest();
+        let run = iterations.steady_run(24).expect("alike");
+        let with_rest = predicted.prediction().steady_run(24).map(|run| run.fits());
+        (run.min_capacity(), run.ample_outline().reserved, with_rest.is_ok())
+    });
+    assert_eq!(figures[0].0, figures[1].0);
+    assert_eq!(figures[0].1, figures[1].1);
+    // What follows the second of two iterations is not told apart from it.
+    assert_eq!([figures[0].2, figures[1].2], [false, true]);
+}
+
+/// On a device in which only fewer iterations run, more memory is needed than it has, even if some smaller one would do.
+#[test]
+fn a_full_device_needs_more_memory_than_it_has() {
+    let job = job(&near_full("vgg19_adamw"));
+    let device = Device::custom(Bytes::gib(80));
+    let estimate = Estimate::builder(device).capacity_search(CapacitySearch::Run).build();
+    let least = estimate.job(&job).expect("an answer").memory.min_capacity.expect("looked for");
+    let estimate = Estimate::builder(Device::custom(least)).build();
+    let predicted = estimate.predict(&job).expect("a prediction");
+    let run = predicted.prediction().steady_run(24).expect("alike");
+    assert!(!run.fits());
+    assert!(run.needed_capacity() > least, "{} {least}", run.needed_capacity());
+    let enough = Estimate::builder(Device::custom(run.needed_capacity())).build();
+    let predicted = enough.predict(&job).expect("a prediction");
+    assert!(predicted.prediction().steady_run(24).expect("alike").fits());
+}

@@ -11,7 +11,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
-use xmem::predict::{CapacitySearch, CoveredExtent, Prediction};
+use xmem::predict::{CapacitySearch, Prediction};
 use xmem::types::IterationId;
 use xmem::{Answer, Bytes, Device, Estimate, EstimateBuilder, Job, PredictedJob, ReadOptions};
 use xmem_cudnn::Cudnn;
@@ -326,7 +326,7 @@ fn of_iterations<'j>(whole: &Prediction<'j>) -> Option<Prediction<'j>> {
 fn least(job: &Prediction<'_>, iterations: usize) -> Bytes {
     let whole = IterationId(0)..IterationId::new(job.iteration_starts().len());
     let recorded = job.min_capacity(&whole);
-    job.steady_run(iterations).map_or(recorded, |run| recorded.max(run.min_capacity()))
+    job.steady_run(iterations).map_or(recorded, |run| recorded.max(run.needed_capacity()))
 }
 
 /// The least memory of a device with which a job runs for `iterations`. With less, later iterations may fail although the recorded
@@ -334,18 +334,18 @@ fn least(job: &Prediction<'_>, iterations: usize) -> Bytes {
 fn needs(predicted: &PredictedJob<'_>, answer: &Answer, iterations: usize) -> Bytes {
     let recorded = answer.least_capacity();
     match predicted.prediction().steady_run(iterations) {
-        Ok(run) => recorded.max(run.min_capacity()),
+        Ok(run) => recorded.max(run.needed_capacity()),
         Err(_) => recorded,
     }
 }
 
-/// The iterations of a script that was recorded to its end; `usize::MAX` for a script that was stopped before.
+/// The iterations of a script of which all steps were recorded; `usize::MAX` for any other.
 pub(super) fn all_iterations(answer: &Answer) -> usize {
     let coverage = &answer.memory.coverage;
     let recorded = answer.memory.per_iteration.iter().filter(|peak| peak.iteration.is_some());
-    match coverage.extent {
-        CoveredExtent::Whole => recorded.count() + coverage.later_steps as usize,
-        _ => usize::MAX,
+    match coverage.has_all_steps() {
+        true => recorded.count() + coverage.later_steps as usize,
+        false => usize::MAX,
     }
 }
 
