@@ -62,7 +62,6 @@ fn record_source(source: &Source, options: &Options) -> Result<usize, Error> {
     let target = repo::target()?;
     let bench = Bench {
         virtual_gpu: target.join("debug").join("examples").join("run"),
-        venv: Venv::of_list(environment_name(&source.environment), Path::new(&source.environment))?,
         folder: target.join("published"),
     };
     let repository = match bench.repository(source, &options.repositories)? {
@@ -76,7 +75,9 @@ fn record_source(source: &Source, options: &Options) -> Result<usize, Error> {
     let mut failed = 0;
     for (run, figures) in groups {
         let start = Instant::now();
-        let outcome = bench.record(source, run, &repository)?;
+        let list = source.environment_of(&run.packages);
+        let venv = Venv::of_list(environment_name(list), Path::new(list))?;
+        let outcome = bench.record(source, run, &repository, &venv)?;
         let measured = figures.iter().filter(|figure| outcome.contains_key(&figure.key)).count();
         println!(
             "{:40} {:16} {:3} of {:3} figures  {:5.1} s",
@@ -124,12 +125,16 @@ mod tests {
     fn every_group_of_figures_has_a_source_that_can_run_it() {
         for source in catalogue::read().expect("the catalogue") {
             assert!(data(&source.driver).is_file(), "{}", source.driver);
-            assert!(repo::root().join(&source.environment).is_file(), "{}", source.environment);
+            for list in source.environments.values().chain([&source.environment]) {
+                assert!(repo::root().join(list).is_file(), "{list}");
+            }
             let figures = source.figures().expect("its figures");
             assert!(!figures.is_empty(), "{}", source.name);
             for figure in &figures {
                 let packages = &figure.run.packages;
-                assert!(packages == "-" || source.packages.contains_key(packages), "{packages}");
+                let known = source.packages.contains_key(packages)
+                    || source.environments.contains_key(packages);
+                assert!(packages == "-" || known, "{packages}");
             }
             for group in source.cause.keys() {
                 assert!(figures.iter().any(|figure| figure.run.group == *group), "{group}");

@@ -28,6 +28,9 @@ pub(super) struct Source {
     /// Packages that take the place of those of the environment, by the name of the set.
     #[serde(default)]
     pub(super) packages: BTreeMap<String, Vec<String>>,
+    /// The list of packages of another environment, by the name of the set.
+    #[serde(default)]
+    pub(super) environments: BTreeMap<String, String>,
     /// The Python file that runs a group.
     #[serde(default)]
     pub(super) driver: String,
@@ -42,6 +45,11 @@ impl Source {
     /// Its figures.
     pub(super) fn figures(&self) -> Result<Vec<Figure>, Error> {
         figures::read(&data(&format!("{}.tsv", self.name)))
+    }
+
+    /// The list of packages of the environment in which a set runs.
+    pub(super) fn environment_of(&self, set: &str) -> &str {
+        self.environments.get(set).unwrap_or(&self.environment)
     }
 
     /// Where its repository is.

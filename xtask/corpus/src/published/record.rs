@@ -19,7 +19,6 @@ const INSTALLED: &str = "installed.txt";
 pub(super) struct Bench {
     /// The program that runs a command on a virtual GPU.
     pub(super) virtual_gpu: PathBuf,
-    pub(super) venv: Venv,
     /// Where repositories, scripts and packages are kept.
     pub(super) folder: PathBuf,
 }
@@ -59,6 +58,7 @@ impl Bench {
         source: &Source,
         run: &Run,
         repository: &Path,
+        venv: &Venv,
     ) -> Result<BTreeMap<String, f64>, Error> {
         let checkout = self.checkout(source, &run.commit, repository)?;
         let results = self.folder.join(format!("{}.results.json", source.name));
@@ -66,11 +66,11 @@ impl Bench {
             std::fs::remove_file(&results).map_err(Error::file(&results))?;
         }
         let mut command = Command::new(&self.virtual_gpu);
-        command.arg(&run.device).arg(self.venv.python()).arg(data(&source.driver));
+        command.arg(&run.device).arg(venv.python()).arg(data(&source.driver));
         command.arg(&checkout).arg(&run.group).arg(&results).current_dir(&self.folder);
         if let Some(packages) = source.packages.get(&run.packages) {
             let name = format!("{}-{}", source.name, run.packages);
-            command.env("PYTHONPATH", self.installed(&name, packages)?);
+            command.env("PYTHONPATH", self.installed(&name, packages, venv)?);
         }
         command.env("OMP_NUM_THREADS", "2").env("HF_HUB_OFFLINE", "1");
         let logs = self.folder.join("logs");
@@ -114,7 +114,7 @@ impl Bench {
     }
 
     /// A folder with packages that take the place of those of the environment, without what they depend on.
-    fn installed(&self, name: &str, packages: &[String]) -> Result<PathBuf, Error> {
+    fn installed(&self, name: &str, packages: &[String], venv: &Venv) -> Result<PathBuf, Error> {
         let folder = self.folder.join("packages").join(name);
         let stamp = folder.join(INSTALLED);
         let wanted = packages.join("\n");
@@ -124,7 +124,7 @@ impl Bench {
         if folder.exists() {
             std::fs::remove_dir_all(&folder).map_err(Error::file(&folder))?;
         }
-        self.venv.install_into(&folder, packages)?;
+        venv.install_into(&folder, packages)?;
         std::fs::write(&stamp, wanted).map_err(Error::file(&stamp))?;
         Ok(folder)
     }
