@@ -49,9 +49,9 @@ pub fn run(options: &Options) -> Result<(), Error> {
 
 /// Runs the groups of a source; gives the number of those in which nothing ran.
 fn record_source(source: &Source, options: &Options) -> Result<usize, Error> {
-    let figures = source.figures()?;
+    let figures_of_source = source.figures()?;
     let mut groups: BTreeMap<&figures::Run, Vec<&Figure>> = BTreeMap::new();
-    for figure in &figures {
+    for figure in &figures_of_source {
         if only::selects(&options.only, &format!("{}/{}", source.name, figure.run.group)) {
             groups.entry(&figure.run).or_default().push(figure);
         }
@@ -91,6 +91,7 @@ fn record_source(source: &Source, options: &Options) -> Result<usize, Error> {
             failed += 1;
         }
         results.replace(run, outcome);
+        results.keep_only(&figures_of_source);
         results.write(&source.name)?;
     }
     Ok(failed)

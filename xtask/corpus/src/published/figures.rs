@@ -2,7 +2,7 @@
 
 use super::data;
 use crate::error::CorpusError;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 use xmem_task::Error;
@@ -90,6 +90,17 @@ impl Results {
     /// Puts the results of a run in the place of earlier ones.
     pub(super) fn replace(&mut self, run: &Run, results: BTreeMap<String, f64>) {
         self.0.insert(run.clone(), results);
+    }
+
+    /// Drops results that belong to none of the figures.
+    pub(super) fn keep_only(&mut self, figures: &[Figure]) {
+        let mut known: BTreeMap<&Run, BTreeSet<&str>> = BTreeMap::new();
+        for figure in figures {
+            known.entry(&figure.run).or_default().insert(&figure.key);
+        }
+        for (run, results) in &mut self.0 {
+            results.retain(|key, _| known.get(run).is_some_and(|keys| keys.contains(key.as_str())));
+        }
     }
 
     /// Keeps them.
