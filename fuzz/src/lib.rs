@@ -48,7 +48,7 @@ pub const TARGETS: [(&str, Check); 18] = [
 /// Runs a target on bytes.
 ///
 /// # Panics
-/// If there is no such target, or with what the target finds.
+/// If there is no such target, or if the target does not hold on these bytes.
 pub fn check(target: &str, data: &[u8]) {
     let (_, check) = TARGETS.iter().find(|(name, _)| *name == target).expect("a target of TARGETS");
     check(data);

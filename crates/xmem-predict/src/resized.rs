@@ -16,6 +16,12 @@ impl<'j> Prediction<'j> {
         &self.schedule.requests[..end]
     }
 
+    /// Returns whether more of the script was recorded after those iterations.
+    #[must_use]
+    pub fn has_rest(&self) -> bool {
+        self.recorded_requests().len() < self.requests().len()
+    }
+
     /// The job up to the end of the iterations that were recorded in full.
     #[must_use]
     pub fn without_rest(&self) -> Self {

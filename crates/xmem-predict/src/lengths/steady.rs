@@ -13,8 +13,10 @@ use xmem_types::{Bytes, Fallbacks, MIB, Workload};
 /// the seventh, and with 0.16 GiB more in none of thirty (recorded with PyTorch's CUDA build, kernels stubbed).
 pub const STEADY_ITERATIONS: usize = 24;
 
-/// How far beyond the memory of a device it is looked for more that is enough: as many doublings of the smallest segment.
+/// The smallest segment that the allocator takes, and the first step of a search for more memory than a device has.
 const SMALLEST_SEGMENT: u64 = 2 * MIB;
+
+/// How often that step is doubled at most.
 const MOST_DOUBLINGS: u32 = 16;
 
 /// The length that all iterations have here: any will do.
@@ -36,8 +38,7 @@ impl Prediction<'_> {
     pub fn steady_run(&self, iterations: usize) -> Result<SteadyRun<'_>, LengthsError> {
         let starts = self.iteration_starts();
         // What the last iteration leaves is not seen to be freed, and what comes behind it is not told apart from it.
-        let has_rest = self.recorded_requests().len() < self.requests().len();
-        if starts.len() < 2 || starts.len() == 2 && has_rest {
+        if starts.len() < 2 || starts.len() == 2 && self.has_rest() {
             return Err(LengthsError::TooFewIterations { iterations: starts.len() });
         }
         let lengths = vec![Some(LENGTH); starts.len()];
@@ -66,8 +67,11 @@ impl SteadyRun<'_> {
     /// Returns whether the job runs on the device to the end of these iterations.
     #[must_use]
     pub fn fits(&self) -> bool {
-        let Prediction { setup, device, .. } = self.prediction;
-        outline(self.work(), &setup.choice, device, RequestIndex(0)).fits
+        self.fits_in(&self.prediction.device)
+    }
+
+    fn fits_in(&self, device: &DeviceConfig) -> bool {
+        outline(self.work(), &self.prediction.setup.choice, device, RequestIndex(0)).fits
     }
 
     /// The peaks of these iterations where there is enough memory.
@@ -82,7 +86,7 @@ impl SteadyRun<'_> {
     /// device has.
     #[must_use]
     pub fn needed_capacity(&self) -> Bytes {
-        let Prediction { setup, device, .. } = self.prediction;
+        let device = &self.prediction.device;
         let least = self.min_capacity();
         let Some(capacity) = device.capacity.filter(|capacity| least <= *capacity) else {
             return least;
@@ -91,14 +95,14 @@ impl SteadyRun<'_> {
             return least;
         }
         let runs = |capacity: &Bytes| {
-            let device =
-                DeviceConfig { capacity: Some(*capacity), reported_total: None, ..*device };
-            outline(self.work(), &setup.choice, &device, RequestIndex(0)).fits
+            self.fits_in(&DeviceConfig {
+                capacity: Some(*capacity),
+                reported_total: None,
+                ..*device
+            })
         };
-        let beyond =
-            (0..MOST_DOUBLINGS).map(|doublings| capacity + Bytes(SMALLEST_SEGMENT << doublings));
-        beyond
-            .into_iter()
+        (0..MOST_DOUBLINGS)
+            .map(|doublings| capacity + Bytes(SMALLEST_SEGMENT << doublings))
             .find(runs)
             .unwrap_or_else(|| self.ample_outline().reserved + device.taken)
     }

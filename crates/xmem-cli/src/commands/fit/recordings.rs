@@ -150,7 +150,7 @@ impl Maker<'_> {
             has_room: ample <= memory,
             step: step_time(job.profile(), self.device, pinned.unwrap_or(Bytes::ZERO)),
         };
-        let needs_more_later = part.is_none() && has_rest(predicted.prediction());
+        let needs_more_later = part.is_none() && predicted.prediction().has_rest();
         Ok(Read { answer: Box::new(answer), figures, needs_more_later })
     }
 
@@ -307,14 +307,10 @@ impl Recorder for Recordings<'_> {
     }
 }
 
-fn has_rest(job: &Prediction<'_>) -> bool {
-    job.recorded_requests().len() < job.requests().len()
-}
-
 /// The iterations that were recorded in full, of a recording that goes on after them; none if the rest of the script has a higher peak.
 /// The other plans of the rest's convolutions are not known, so that what it needs is too high.
 fn of_iterations<'j>(whole: &Prediction<'j>) -> Option<Prediction<'j>> {
-    let part = has_rest(whole).then(|| whole.without_rest())?;
+    let part = whole.has_rest().then(|| whole.without_rest())?;
     let (of_whole, of_part) = (whole.ample_outline(), part.ample_outline());
     let is_higher = |whole: Bytes, part: Bytes| whole > part + NOTEWORTHY;
     let is_later = is_higher(of_whole.allocated, of_part.allocated)
