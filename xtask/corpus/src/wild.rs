@@ -7,8 +7,8 @@
 
 mod catalogue;
 mod facts;
-mod fetch;
-mod job;
+pub(crate) mod fetch;
+pub(crate) mod job;
 mod judge;
 mod record;
 mod table;

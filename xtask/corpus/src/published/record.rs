@@ -5,10 +5,12 @@ use super::data;
 use super::figures::Run;
 use crate::torch::process;
 use crate::torch::venv::Venv;
+use crate::wild::fetch;
+use crate::wild::job::made;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use xmem_task::{Error, repo, run};
 
 /// In a folder with packages, what was installed; written last.
@@ -24,7 +26,8 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// The repository of a source: one of `given` (`OWNER/NAME=FOLDER`), else a clone; or why there is none.
+    /// The folder with the repository of a source: the one that `given` names for it (`OWNER/NAME=FOLDER`), or a clone.
+    /// The inner error is what git says if there can be no clone.
     pub(super) fn repository(
         &self,
         source: &Source,
@@ -37,19 +40,15 @@ impl Bench {
         if let Some(folder) = given.iter().find_map(named) {
             return Ok(Ok(folder));
         }
-        let clone = self.folder.join("repositories").join(source.repository.replace('/', "+"));
+        let folder = made(self.folder.join("repositories"))?;
+        let name = source.repository.replace('/', "+");
+        let clone = folder.join(&name);
         if clone.join("HEAD").is_file() {
             return Ok(Ok(clone));
         }
         // Contents are fetched when they are read.
-        let arguments = ["clone", "--quiet", "--bare", "--filter=blob:none", &source.url()];
-        let mut command = Command::new("git");
-        command.args(arguments).arg(&clone).env("GIT_TERMINAL_PROMPT", "0").stdin(Stdio::null());
-        let done = command.output().map_err(Error::start(format!("{command:?}")))?;
-        Ok(match done.status.success() {
-            true => Ok(clone),
-            false => Err(first_line(&done.stderr)),
-        })
+        let arguments = ["clone", "--quiet", "--bare", "--filter=blob:none", &source.url(), &name];
+        Ok(fetch::git(&folder, &arguments)?.map(|()| clone))
     }
 
     /// Runs a group, and gives its results by key.
@@ -73,8 +72,7 @@ impl Bench {
             command.env("PYTHONPATH", self.installed(&name, packages, venv)?);
         }
         command.env("OMP_NUM_THREADS", "2").env("HF_HUB_OFFLINE", "1");
-        let logs = self.folder.join("logs");
-        std::fs::create_dir_all(&logs).map_err(Error::file(&logs))?;
+        let logs = made(self.folder.join("logs"))?;
         process::run(command, &logs, &format!("{}.{}.{}", source.name, run.group, run.device))?;
         let text = std::fs::read_to_string(&results).unwrap_or_default();
         let found: BTreeMap<String, Value> = serde_json::from_str(&text).unwrap_or_default();
@@ -103,13 +101,15 @@ impl Bench {
         // Not every commit has all of them.
         let listed =
             repo::output(git().args(["ls-tree", "--name-only", commit]).args(&source.paths))?;
+        // The folder has its name once all of it is there.
+        let begun = made(folder.with_extension("begun"))?;
         let archive = folder.with_extension("tar");
-        std::fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
         run::succeed(
             git().args(["archive", "--output"]).arg(&archive).arg(commit).args(listed.lines()),
         )?;
-        run::succeed(Command::new("tar").arg("xf").arg(&archive).arg("-C").arg(&folder))?;
+        run::succeed(Command::new("tar").arg("xf").arg(&archive).arg("-C").arg(&begun))?;
         std::fs::remove_file(&archive).map_err(Error::file(&archive))?;
+        std::fs::rename(&begun, &folder).map_err(Error::file(&folder))?;
         Ok(folder)
     }
 
@@ -128,8 +128,4 @@ impl Bench {
         std::fs::write(&stamp, wanted).map_err(Error::file(&stamp))?;
         Ok(folder)
     }
-}
-
-fn first_line(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).lines().next().unwrap_or("git failed").to_owned()
 }

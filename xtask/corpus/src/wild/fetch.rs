@@ -79,7 +79,7 @@ fn checkout(
 }
 
 /// Runs git in the folder; gives the first line of its complaint if it fails.
-pub(super) fn git(folder: &Path, arguments: &[&str]) -> Result<Result<(), String>, Error> {
+pub(crate) fn git(folder: &Path, arguments: &[&str]) -> Result<Result<(), String>, Error> {
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(arguments);
     // Nobody is there to type a password.

@@ -96,7 +96,7 @@ fn logs(bench: &Bench) -> Result<PathBuf, Error> {
 }
 
 /// The folder, made if it is not there.
-pub(super) fn made(folder: PathBuf) -> Result<PathBuf, Error> {
+pub(crate) fn made(folder: PathBuf) -> Result<PathBuf, Error> {
     std::fs::create_dir_all(&folder).map_err(Error::file(&folder))?;
     Ok(folder)
 }
