@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use xmem_types::Bytes;
 
 /// The most values that a table lists.
-const MOST_ROWS: u64 = 512;
+const MOST_ROWS: u64 = 1024;
 
 /// The most values that a table of runs lists.
 const MOST_RUNS: u64 = 4096;
@@ -114,7 +114,7 @@ pub struct LawNeed {
 }
 
 impl LawTable {
-    /// The table of a law: every value between the recorded ones; where there are more than 512, as many in equal proportions.
+    /// The table of a law: every value between the recorded ones; where there are more than 1,024, round ones in equal proportions.
     #[must_use]
     pub fn new(law: &JobLaw<'_>, subject: LawSubject) -> Self {
         let points = Self::values(law).into_par_iter().filter_map(|value| law.at(value)).collect();
@@ -138,8 +138,8 @@ impl LawTable {
         values
     }
 
-    /// The values from one to another of a table in which each is run: all of them; where there are more than 4,096, as many
-    /// in equal proportions.
+    /// The values from one to another of a table in which each is run: all of them; where there are more than 4,096, round
+    /// ones in equal proportions.
     #[must_use]
     pub fn values_to_run(least: u64, greatest: u64) -> Vec<u64> {
         listed((least, greatest), MOST_RUNS)
@@ -199,7 +199,8 @@ impl LawTable {
     }
 }
 
-/// All values from one to another; where there are more than `most`, as many in equal proportions.
+/// All values from one to another; where there are more than `most`, at most so many, in equal proportions and round: those
+/// that people choose, as 1,536 or 4,096, are multiples of a high power of two.
 fn listed((least, greatest): (u64, u64), most: u64) -> Vec<u64> {
     match greatest - least < most {
         true => (least..=greatest).collect(),
@@ -207,16 +208,14 @@ fn listed((least, greatest): (u64, u64), most: u64) -> Vec<u64> {
     }
 }
 
-/// Values from one to another, each greater than the one before by the same share: at most so many.
+/// Values from one to another: each is the next multiple of the least power of two that is no smaller than a share of it, which
+/// is so great that there are at most `most`.
 fn spread(least: u64, greatest: u64, most: u64) -> Vec<u64> {
-    let factor = (greatest as f64 / least.max(1) as f64).powf(1.0 / (most - 1) as f64);
+    let share = (greatest as f64 / least.max(1) as f64).powf(1.0 / (most - 1) as f64) - 1.0;
     let mut values = vec![least];
-    let mut exact = least.max(1) as f64;
     while let Some(&last) = values.last().filter(|last| **last < greatest) {
-        exact *= factor;
-        let next = (exact.round() as u64).clamp(last + 1, greatest);
-        exact = exact.max(next as f64);
-        values.push(next);
+        let step = ((last as f64 * share).ceil() as u64).max(1).next_power_of_two();
+        values.push(((last / step + 1) * step).min(greatest));
     }
     values
 }
@@ -257,10 +256,34 @@ mod tests {
 
     #[test]
     fn values_are_spread_in_equal_proportions() {
-        let values = spread(1, 4096, MOST_ROWS);
-        assert_eq!((values[0], values[values.len() - 1]), (1, 4096));
-        assert!(values.len() <= MOST_ROWS as usize && values.contains(&20));
-        assert!(values.windows(2).all(|two| two[0] < two[1] && two[1] - two[0] <= two[1] / 50 + 1));
+        for (least, greatest) in
+            [(1, 4096), (0, 2000), (7, 100_000), (32, 131_072), (1 << 30, 1 << 50)]
+        {
+            let values = spread(least, greatest, MOST_ROWS);
+            assert_eq!((values[0], values[values.len() - 1]), (least, greatest));
+            assert!(
+                values.len() <= MOST_ROWS as usize,
+                "{} values from {least} to {greatest}",
+                values.len()
+            );
+            let share =
+                (greatest as f64 / least.max(1) as f64).powf(1.0 / (MOST_ROWS - 1) as f64) - 1.0;
+            let is_near = |two: &[u64]| {
+                two[0] < two[1]
+                    && (two[1] - two[0]) as f64 <= 2.0 * (two[0] as f64 * share).ceil().max(1.0)
+            };
+            assert!(values.windows(2).all(is_near), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn a_table_of_many_lengths_has_those_that_people_choose() {
+        let values = spread(32, 131_072, MOST_ROWS);
+        let chosen = [
+            128, 384, 512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12_288, 16_384, 32_768,
+            65_536, 98_304,
+        ];
+        assert!(chosen.iter().all(|value| values.binary_search(value).is_ok()), "{values:?}");
     }
 
     #[test]
