@@ -347,7 +347,8 @@ fn point(value: u64, job: &Prediction<'_>, iterations: usize) -> LawPoint {
     match job.steady_run(iterations) {
         Ok(steady) => {
             let ample = steady.ample_outline();
-            figures.or_more(of(ample.allocated, ample.reserved, steady.min_capacity()))
+            let needs = steady.min_capacity_from(recorded);
+            figures.or_more(of(ample.allocated, ample.reserved, needs))
         }
         Err(_) => figures,
     }

@@ -70,6 +70,12 @@ impl SteadyRun<'_> {
         self.fits_in(&self.prediction.device)
     }
 
+    /// Returns whether it does on a device that differs in its memory.
+    fn fits_with(&self, capacity: Bytes) -> bool {
+        let device = &self.prediction.device;
+        self.fits_in(&DeviceConfig { capacity: Some(capacity), reported_total: None, ..*device })
+    }
+
     fn fits_in(&self, device: &DeviceConfig) -> bool {
         outline(self.work(), &self.prediction.setup.choice, device, RequestIndex(0)).fits
     }
@@ -94,17 +100,20 @@ impl SteadyRun<'_> {
         if self.fits() {
             return least;
         }
-        let runs = |capacity: &Bytes| {
-            self.fits_in(&DeviceConfig {
-                capacity: Some(*capacity),
-                reported_total: None,
-                ..*device
-            })
-        };
         (0..MOST_DOUBLINGS)
             .map(|doublings| capacity + Bytes(SMALLEST_SEGMENT << doublings))
-            .find(runs)
+            .find(|capacity| self.fits_with(*capacity))
             .unwrap_or_else(|| self.ample_outline().reserved + device.taken)
+    }
+
+    /// The smallest device memory in which it does, context included, where that is no less than `least`. This is mostly quick:
+    /// one run, if the job runs with `least`.
+    #[must_use]
+    pub fn min_capacity_from(&self, least: Bytes) -> Bytes {
+        match self.fits_with(least) {
+            true => least,
+            false => self.min_capacity().max(least),
+        }
     }
 
     /// The smallest device memory in which it does, context included.

@@ -13,6 +13,12 @@ const FREE: f64 = 1.01;
 /// The most variants that are run in the memory of the device, until one runs there.
 const MOST_CONFIRMED: usize = 4;
 
+/// The most combinations that are recorded.
+const MOST_COMBINED: usize = 8;
+
+/// The most candidates that are combined, the cheapest ones: there are at most 2¹² combinations of them.
+const MOST_HELPFUL: usize = 12;
+
 /// A change that may be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
@@ -64,19 +70,12 @@ pub fn measures(
 ) -> Ladder {
     let mut search = Search { recorder, value, room, base, candidates, combined: Vec::new() };
     let single = search.each_alone();
-    let mut helpful: Vec<usize> =
-        single.iter().filter(|tried| search.helps(tried)).map(first).collect();
-    let figures = |measure: usize| {
-        let tried = single.iter().find(|tried| tried.measures == [measure]);
-        tried.and_then(|tried| tried.recorded.clone().ok()).expect("helpful ones were recorded")
-    };
-    helpful.sort_by_key(|&measure| {
-        let figures = figures(measure);
-        (search.percent(&figures), figures.needs)
-    });
-    let one_fits = single.iter().any(is_fitting);
+    let helpful = single.iter().filter(|tried| search.helps(tried));
+    let figures = |tried: &Tried| Some((first(tried), tried.recorded.clone().ok()?));
+    let mut helpful: Vec<(usize, Figures)> = helpful.filter_map(figures).collect();
+    helpful.sort_by_key(|(_, figures)| (search.percent(figures), figures.needs));
     if !base.fits {
-        search.together(&helpful, &figures, one_fits);
+        search.together(&helpful);
     }
     let combined = std::mem::take(&mut search.combined);
     let all = single.iter().chain(&combined).filter(|tried| is_fitting(tried));
@@ -154,33 +153,69 @@ impl Search<'_> {
         }
     }
 
-    /// Takes helpful candidates together, the cheapest first, until the job fits; then does without those that it does not
-    /// need. If one alone is enough, only what costs less than it is tried.
-    fn together(&mut self, helpful: &[usize], figures: &dyn Fn(usize) -> Figures, one_fits: bool) {
-        let mut chain: Vec<usize> = Vec::new();
-        for &measure in helpful {
-            if one_fits && figures(measure).fits {
-                break;
-            }
-            if chain.iter().any(|&taken| self.exclude(taken, measure)) {
-                continue;
-            }
-            chain.push(measure);
-            let is_last = helpful.last() == Some(&measure);
-            if chain.len() > 1 && (is_last || self.may_fit(&chain, figures)) {
-                match self.record(&chain) {
-                    Some(true) => return self.without_the_needless(chain),
-                    Some(false) => {}
-                    // What cannot be recorded with the others is left out.
-                    None => drop(chain.pop()),
+    /// Takes helpful candidates together until the job fits: of all combinations with which it may fit, always the one that
+    /// should cost the least time. If one alone is enough, only what costs less than it is tried. If none can be enough, the one
+    /// that may need the least is recorded.
+    fn together(&mut self, helpful: &[(usize, Figures)]) {
+        let helpful = &helpful[..helpful.len().min(MOST_HELPFUL)];
+        let alone = helpful.iter().filter(|(_, figures)| figures.fits);
+        let limit = alone.map(|(_, figures)| self.percent(figures)).min();
+        let mut left = self.combinations(helpful);
+        left.retain(|combination| limit.is_none_or(|limit| combination.percent < limit));
+        for _ in 0..MOST_COMBINED {
+            let may_fit = left.iter().filter(|combination| combination.needs <= self.room);
+            let next = may_fit.min_by_key(|c| (c.percent, c.measures.len(), c.needs)).cloned();
+            let Some(next) = next else { break };
+            match self.record(&next.measures) {
+                Some(Ok(figures)) if figures.fits => return,
+                Some(Ok(figures)) => {
+                    left.retain(|other| !is_part(&other.measures, &next.measures));
+                    for other in left.iter_mut().filter(|c| is_part(&next.measures, &c.measures)) {
+                        // The others of it save at most what they save alone.
+                        let saved = other.saved.saturating_sub(next.saved);
+                        other.needs = other.needs.max(figures.needs.saturating_sub(saved));
+                    }
                 }
+                // What cannot be recorded cannot be with more either.
+                Some(Err(_)) => left.retain(|other| !is_part(&next.measures, &other.measures)),
+                None => return,
             }
         }
-        // Excluded ones may have come last.
-        let is_recorded = self.combined.iter().any(|tried| tried.measures == sorted(&chain));
-        if chain.len() > 1 && !one_fits && !is_recorded && self.record(&chain) == Some(true) {
-            self.without_the_needless(chain);
+        if limit.is_none()
+            && self.combined.is_empty()
+            && let Some(least) = left.iter().min_by_key(|c| (c.needs, c.measures.len())).cloned()
+        {
+            self.record(&least.measures);
         }
+    }
+
+    /// All combinations of two and more candidates.
+    fn combinations(&self, helpful: &[(usize, Figures)]) -> Vec<Combination> {
+        let mut all: Vec<Combination> = vec![Combination {
+            measures: Vec::new(),
+            percent: 0,
+            needs: self.base.needs,
+            saved: Bytes::ZERO,
+        }];
+        for &(measure, figures) in helpful {
+            let saved = self.base.needs.saturating_sub(figures.needs);
+            let fit = |one: &&Combination| {
+                one.measures.iter().all(|&taken| !self.exclude(taken, measure))
+            };
+            let with = |one: &Combination| {
+                let saved = one.saved + saved;
+                Combination {
+                    measures: one.measures.iter().copied().chain([measure]).collect(),
+                    percent: one.percent + self.percent(&figures),
+                    saved,
+                    needs: self.base.needs.saturating_sub(saved),
+                }
+            };
+            let more: Vec<Combination> = all.iter().filter(fit).map(with).collect();
+            all.extend(more);
+        }
+        all.retain(|combination| combination.measures.len() > 1);
+        all
     }
 
     fn exclude(&self, one: usize, other: usize) -> bool {
@@ -188,38 +223,32 @@ impl Search<'_> {
         names(one, other) || names(other, one)
     }
 
-    /// Returns whether the job fits if the savings add up: they seldom do more than that.
-    fn may_fit(&self, chain: &[usize], figures: &dyn Fn(usize) -> Figures) -> bool {
-        let saved = |&measure: &usize| self.base.needs.saturating_sub(figures(measure).needs);
-        self.base.needs.saturating_sub(chain.iter().map(saved).sum()) <= self.room
-    }
-
-    /// Records a combination; returns whether it fits, or nothing if it cannot be recorded.
-    fn record(&mut self, chain: &[usize]) -> Option<bool> {
+    /// Records a combination; none if there is no time.
+    fn record(&mut self, measures: &[usize]) -> Option<Recorded> {
         if !self.recorder.has_time() {
             return None;
         }
-        let variant = Variant::with(self.value, chain.to_vec());
+        let variant = Variant::with(self.value, measures.to_vec());
         let recorded = self.recorder.record(std::slice::from_ref(&variant)).into_iter().next()?;
-        let fits = recorded.as_ref().map(|figures| figures.fits).ok();
-        self.combined.push(Tried { measures: variant.measures, recorded });
-        fits
-    }
-
-    /// Does without each part of a combination in turn, the most expensive first, and keeps that up where the job still fits.
-    fn without_the_needless(&mut self, mut chain: Vec<usize>) {
-        for measure in chain.clone().into_iter().rev() {
-            let rest: Vec<usize> =
-                chain.iter().copied().filter(|&other| other != measure).collect();
-            if rest.len() > 1 && self.record(&rest) == Some(true) {
-                chain = rest;
-            }
-        }
+        self.combined.push(Tried { measures: variant.measures, recorded: recorded.clone() });
+        Some(recorded)
     }
 }
 
-fn sorted(chain: &[usize]) -> Vec<usize> {
-    Variant::with(None, chain.to_vec()).measures
+/// Candidates that are taken together.
+#[derive(Clone, Debug)]
+struct Combination {
+    measures: Vec<usize>,
+    /// What it should cost in time: the sum of what each costs.
+    percent: u64,
+    /// What each saves alone, in sum.
+    saved: Bytes,
+    /// The least that it may need: savings seldom do more than add up, and do less where a part of it was recorded that does.
+    needs: Bytes,
+}
+
+fn is_part(one: &[usize], of: &[usize]) -> bool {
+    one.iter().all(|measure| of.contains(measure))
 }
 
 #[cfg(test)]
@@ -332,6 +361,29 @@ mod tests {
         let ladder = search(&[(200, 0), (190, 0), (100, 5)], &[(1, 0)], 700);
         assert_eq!(ladder.suggestion.map(|tried| tried.measures), Some(vec![0, 2]));
         assert!(ladder.combined.iter().all(|tried| !tried.measures.starts_with(&[0, 1])));
+    }
+
+    /// What a GPT-2 of six layers saved on a T4: half of its blocks checkpointed came first, as it costs less, and hid that all
+    /// of them fit with little more, so that activations went to the host.
+    #[test]
+    fn checkpointing_of_every_second_block_hid_that_of_all_blocks() {
+        let candidates = [(10, 4), (120, 0), (140, 4), (190, 5), (200, 9), (480, 131), (490, 17)];
+        let ladder = search(&candidates, &[(4, 6)], 460);
+        assert_eq!(ladder.suggestion.map(|tried| tried.measures), Some(vec![1, 6]));
+        let ladder = search(&candidates, &[(4, 6)], 380);
+        assert_eq!(ladder.suggestion.map(|tried| tried.measures), Some(vec![1, 2, 3, 4]));
+    }
+
+    #[test]
+    fn a_combination_was_recorded_twice() {
+        for room in (100..1000).step_by(20) {
+            let candidates = [(60, 0), (90, 0), (120, 8), (420, 30), (200, 12)];
+            let ladder = search(&candidates, &[(2, 3)], room);
+            let mut all: Vec<&[usize]> =
+                ladder.combined.iter().map(|tried| tried.measures.as_slice()).collect();
+            all.sort_unstable();
+            assert!(all.windows(2).all(|two| two[0] != two[1]), "{room}: {all:?}");
+        }
     }
 
     #[test]
