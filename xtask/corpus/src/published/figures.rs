@@ -25,6 +25,8 @@ pub(super) struct Figure {
     pub(super) key: String,
     /// As it was published.
     pub(super) text: String,
+    /// The unit, such as `MiB`.
+    pub(super) unit: String,
     pub(super) value: f64,
 }
 
@@ -50,6 +52,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<Figure>, Error> {
 }
 
 fn parse(text: &str) -> Result<Vec<Figure>, String> {
+    let unit = text.lines().next().and_then(|head| head.rsplit('\t').next()).unwrap_or_default();
     let figure = |(at, line): (usize, &str)| {
         let wrong = || format!("line {}: no figure with six columns", at + 1);
         let columns: Vec<&str> = line.split('\t').collect();
@@ -60,7 +63,8 @@ fn parse(text: &str) -> Result<Vec<Figure>, String> {
             [commit, device, packages, group].map(str::to_owned);
         let value = text.parse().map_err(|_| wrong())?;
         let run = Run { group, device, commit, packages };
-        Ok(Figure { run, key: key.to_owned(), text: text.to_owned(), value })
+        let [key, text, unit] = [key, text, unit].map(str::to_owned);
+        Ok(Figure { run, key, text, unit, value })
     };
     text.lines().enumerate().skip(1).map(figure).collect()
 }

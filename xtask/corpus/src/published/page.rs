@@ -1,7 +1,7 @@
 //! The page of the book: what figures and results come to.
 
 use super::catalogue::Source;
-use super::figures::{Figure, Results};
+use super::figures::{Figure, Results, Run};
 use crate::table::Table;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,6 +17,9 @@ ran on a [virtual GPU](../reference/virtual-gpu.md) of the same kind: PyTorch's 
 equal in all published digits; errors are shares of the published figure. `cargo xtask published` repeats it, and writes
 this page. [Against published measurements](published.md) has figures that were compared by hand.
 ";
+
+/// The most figures of a group, on average, of a source that are shown one by one.
+const MOST_OF_A_GROUP: usize = 2;
 
 /// A figure with what its run gave, if it ran.
 type Pair<'a> = (&'a Figure, Option<f64>);
@@ -60,20 +63,18 @@ fn section(source: &Source, figures: &[Figure], results: &Results) -> String {
         let group = (figure.run.group.as_str(), figure.run.device.as_str());
         groups.entry(group).or_default().push((figure, results.of(figure)));
     }
-    let rows = groups.into_iter().map(|((group, device), pairs)| {
-        let [_, figures, ran, equal, median, p90, worst] = Summary::of(pairs.into_iter()).cells();
-        [format!("`{group}`"), format!("`{device}`"), figures, ran, equal, median, p90, worst]
-    });
-    let head =
-        ["group", "device", "figures", "ran", "equal", "median error", "90th percentile", "worst"];
-    let table = Table { head, words: 2, rows: rows.collect() };
+    // A few figures are shown themselves.
+    let table = match figures.len() <= MOST_OF_A_GROUP * groups.len() {
+        true => figures_one_by_one(figures, results),
+        false => figures_by_group(groups),
+    };
     let mut text = format!(
         "\n## {}\n\n{}, license {}.\n\n{}\n\n{}",
         source.repository,
         link(source),
         source.license,
         source.about.trim(),
-        table.markdown(),
+        table,
     );
     if !source.cause.is_empty() {
         text += "\nWhat is known about the differences:\n\n";
@@ -82,6 +83,39 @@ fn section(source: &Source, figures: &[Figure], results: &Results) -> String {
         }
     }
     text
+}
+
+/// Each figure with its result.
+fn figures_one_by_one(figures: &[Figure], results: &Results) -> String {
+    let rows = figures.iter().map(|figure| {
+        let Run { group, device, .. } = &figure.run;
+        let result = results.of(figure);
+        let difference = result.map(|result| match figure.equals(result) {
+            true => "0".to_owned(),
+            false => per_cent(figure.error(result)),
+        });
+        let none = || "–".to_owned();
+        [
+            format!("`{group}`"),
+            format!("`{device}`"),
+            figure.key.clone(),
+            format!("{} {}", figure.text, figure.unit),
+            result.map_or_else(none, |result| result.to_string()),
+            difference.unwrap_or_else(none),
+        ]
+    });
+    let head = ["group", "device", "memory", "published", "virtual GPU", "difference"];
+    Table { head, words: 3, rows: rows.collect() }.markdown()
+}
+
+fn figures_by_group(groups: BTreeMap<(&str, &str), Vec<Pair<'_>>>) -> String {
+    let rows = groups.into_iter().map(|((group, device), pairs)| {
+        let [_, figures, ran, equal, median, p90, worst] = Summary::of(pairs.into_iter()).cells();
+        [format!("`{group}`"), format!("`{device}`"), figures, ran, equal, median, p90, worst]
+    });
+    let head =
+        ["group", "device", "figures", "ran", "equal", "median error", "90th percentile", "worst"];
+    Table { head, words: 2, rows: rows.collect() }.markdown()
 }
 
 fn link(source: &Source) -> String {
