@@ -1,0 +1,77 @@
+"""Runs one script of pytorch-memory-optim, and writes down the memory that it prints.
+
+    python memory-optim.py CHECKOUT GROUP RESULTS.json
+
+The script runs as it is, with random images instead of CIFAR-10, fewer batches of the same sizes, and weights that are not
+loaded.
+"""
+
+import builtins
+import json
+import os
+import re
+import runpy
+import sys
+import types
+
+import torch
+import torchvision.models
+
+checkout, group, results = sys.argv[1:4]
+sys.path.insert(0, checkout)
+sys.argv = [os.path.join(checkout, f"{group}.py")]
+
+# CIFAR-10: 45,000 images to train with, 5,000 to validate, 10,000 to test. The last batches are as they would be.
+BATCHES, SIZES = 12, {"train": 45_000, "validation": 5_000, "test": 10_000}
+
+
+class Images(torch.utils.data.Dataset):
+    def __init__(self, count, transform):
+        self.count = count
+        self.size = next(step.size for step in transform.transforms if hasattr(step, "size"))
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, _):
+        return torch.zeros(3, *self.size), 1
+
+
+def loaders(batch_size, num_workers=0, validation_fraction=None, train_transforms=None, test_transforms=None):
+    def loader(name, transform):
+        count = SIZES[name]
+        few = min(count, batch_size * BATCHES + count % batch_size)
+        return torch.utils.data.DataLoader(Images(few, transform), batch_size, drop_last=name == "train")
+
+    return loader("train", train_transforms), loader("validation", test_transforms), loader("test", test_transforms)
+
+
+sys.modules["local_utilities"] = types.SimpleNamespace(get_dataloaders_cifar10=loaders)
+sys.modules["watermark"] = types.SimpleNamespace(watermark=lambda **_: "")
+for name in ("vit_l_16", "vit_h_14"):
+
+    def unloaded(weights=None, build=getattr(torchvision.models, name), size=518 if name == "vit_h_14" else 224):
+        return build(weights=None, image_size=size)
+
+    setattr(torchvision.models, name, unloaded)
+
+found = {}
+show = builtins.print
+
+
+def listen(*words, **options):
+    line = " ".join(map(str, words))
+    memory = re.match(r"(?:GPU )?Memory used: ([\d.]+) GB", line)
+    if memory:
+        found["reserved"] = {"value": float(memory[1])}
+    show(*words, **options)
+
+
+builtins.print = listen
+try:
+    runpy.run_path(sys.argv[0], run_name="__main__")
+except BaseException as error:
+    show(error)
+    found.setdefault("reserved", {"error": f"{type(error).__name__}: {error}"[:200]})
+with open(results, "w") as file:
+    json.dump(found, file)
