@@ -13,7 +13,7 @@ const FREE: f64 = 1.01;
 /// The most variants that are run in the memory of the device, until one runs there.
 const MOST_CONFIRMED: usize = 4;
 
-/// The most combinations that are recorded.
+/// The most combinations that are recorded until one fits.
 const MOST_COMBINED: usize = 8;
 
 /// The most candidates that are combined, the cheapest ones: there are at most 2¹² combinations of them.
@@ -162,11 +162,19 @@ impl Search<'_> {
         let limit = alone.map(|(_, figures)| self.percent(figures)).min();
         let mut left = self.combinations(helpful);
         left.retain(|combination| limit.is_none_or(|limit| combination.percent < limit));
-        for _ in 0..MOST_COMBINED {
+        for attempt in 1..=MOST_COMBINED {
             let may_fit = left.iter().filter(|combination| combination.needs <= self.room);
-            let next = may_fit.min_by_key(|c| (c.percent, c.measures.len(), c.needs)).cloned();
-            let Some(next) = next else { break };
+            let is_last = attempt == MOST_COMBINED;
+            // The last one is the one that saves the most, and what it does not need is taken from it.
+            let next = match is_last {
+                true => may_fit.min_by_key(|c| (c.needs, Reverse(c.saved))),
+                false => may_fit.min_by_key(|c| (c.percent, c.measures.len(), c.needs)),
+            };
+            let Some(next) = next.cloned() else { break };
             match self.record(&next.measures) {
+                Some(Ok(figures)) if figures.fits && is_last => {
+                    return self.without_the_needless(next.measures);
+                }
                 Some(Ok(figures)) if figures.fits => return,
                 Some(Ok(figures)) => {
                     left.retain(|other| !is_part(&other.measures, &next.measures));
@@ -186,6 +194,25 @@ impl Search<'_> {
             && let Some(least) = left.iter().min_by_key(|c| (c.needs, c.measures.len())).cloned()
         {
             self.record(&least.measures);
+        }
+    }
+
+    /// Does without each part of a combination that fits in turn, the most expensive first, where the job fits without it.
+    fn without_the_needless(&mut self, mut measures: Vec<usize>) {
+        for measure in measures.clone().into_iter().rev() {
+            let rest: Vec<usize> =
+                measures.iter().copied().filter(|&other| other != measure).collect();
+            let known = self
+                .combined
+                .iter()
+                .any(|tried| is_part(&rest, &tried.measures) && !is_fitting(tried));
+            if rest.len() < 2 || known {
+                continue;
+            }
+            if self.record(&rest).is_some_and(|recorded| recorded.is_ok_and(|figures| figures.fits))
+            {
+                measures = rest;
+            }
         }
     }
 
@@ -372,6 +399,46 @@ mod tests {
         assert_eq!(ladder.suggestion.map(|tried| tried.measures), Some(vec![1, 6]));
         let ladder = search(&candidates, &[(4, 6)], 380);
         assert_eq!(ladder.suggestion.map(|tried| tried.measures), Some(vec![1, 2, 3, 4]));
+    }
+
+    /// Candidates of which all but the last two save the same memory: many pairs seem to be enough, and none is.
+    #[test]
+    fn the_strongest_combination_is_tried_before_the_search_ends() {
+        struct Overlapping(Job);
+        impl Recorder for Overlapping {
+            fn record(&mut self, variants: &[Variant]) -> Vec<Recorded> {
+                let figures = |variant: &Variant| {
+                    let (same, other) =
+                        variant.measures.split_at(variant.measures.partition_point(|&m| m < 6));
+                    let saved = 300 * u64::from(!same.is_empty()) + 150 * other.len() as u64;
+                    let needs = Bytes::mib(1000 - saved);
+                    let step = self.0.figures(&variant.measures).step;
+                    Ok(Figures { needs, fits: needs <= Bytes::mib(450), has_room: true, step })
+                };
+                variants.iter().map(figures).collect()
+            }
+
+            fn confirm(&mut self, _: &Variant) -> Option<bool> {
+                Some(true)
+            }
+
+            fn has_time(&self) -> bool {
+                true
+            }
+
+            fn side_by_side(&self) -> usize {
+                1
+            }
+        }
+        let candidates =
+            vec![(50, 1), (50, 2), (50, 3), (50, 4), (50, 5), (50, 6), (50, 30), (50, 40)];
+        let job = Job { candidates, room: 450, recorded: Vec::new(), fails_later: Vec::new() };
+        let base = Figures { fits: false, ..job.figures(&[]) };
+        let list = vec![Candidate { excludes: Vec::new(), expected: Bytes::mib(1) }; 8];
+        let ladder = measures(&mut Overlapping(job), (None, Bytes::mib(450)), base, &list);
+        let suggestion = ladder.suggestion.expect("three of them are enough").measures;
+        assert!(suggestion.ends_with(&[6, 7]) && suggestion.len() == 3, "{suggestion:?}");
+        assert!(ladder.combined.len() <= MOST_COMBINED + 8, "{:?}", ladder.combined);
     }
 
     #[test]
