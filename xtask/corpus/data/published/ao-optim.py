@@ -5,14 +5,11 @@
 The script runs as it is, for one epoch, on a few random images instead of resisc45, and without pretrained weights.
 """
 
-import builtins
-import json
 import os
-import re
-import runpy
 import sys
 
 import datasets
+import listening
 import timm
 from PIL import Image
 
@@ -33,7 +30,6 @@ GROUPS = {
     "giant-amp-offload": f"{GIANT} --amp bf16 --optim AdamW --optim_cpu_offload ao",
 }
 script = os.path.join(checkout, "benchmarks", "benchmark_low_bit_adam.py")
-sys.argv = [script, *GROUPS[group].split(), "--n_epochs", "1", "--n_workers", "0"]
 
 
 class Images:
@@ -65,22 +61,5 @@ def unloaded(name, pretrained, **options):
 
 
 timm.create_model = unloaded
-found = {}
-show = builtins.print
-
-
-def listen(*words, **options):
-    peak = re.match(r"Max memory used: ([\d.]+) GB", " ".join(map(str, words)))
-    if peak:
-        found["allocated"] = {"value": float(peak[1])}
-    show(*words, **options)
-
-
-builtins.print = listen
-try:
-    runpy.run_path(script, run_name="__main__")
-except BaseException as error:
-    show(error)
-    found.setdefault("allocated", {"error": f"{type(error).__name__}: {error}"[:200]})
-with open(results, "w") as file:
-    json.dump(found, file)
+arguments = [*GROUPS[group].split(), "--n_epochs", "1", "--n_workers", "0"]
+listening.run(script, arguments, results, {"allocated": r"Max memory used: ([\d.]+) GB"})

@@ -6,20 +6,16 @@ The script runs as it is, with random images instead of CIFAR-10, fewer batches 
 loaded.
 """
 
-import builtins
-import json
 import os
-import re
-import runpy
 import sys
 import types
 
+import listening
 import torch
 import torchvision.models
 
 checkout, group, results = sys.argv[1:4]
 sys.path.insert(0, checkout)
-sys.argv = [os.path.join(checkout, f"{group}.py")]
 
 # CIFAR-10: 45,000 images to train with, 5,000 to validate, 10,000 to test. The last batches are as they would be.
 BATCHES, SIZES = 12, {"train": 45_000, "validation": 5_000, "test": 10_000}
@@ -48,30 +44,7 @@ def loaders(batch_size, num_workers=0, validation_fraction=None, train_transform
 
 sys.modules["local_utilities"] = types.SimpleNamespace(get_dataloaders_cifar10=loaders)
 sys.modules["watermark"] = types.SimpleNamespace(watermark=lambda **_: "")
-for name in ("vit_l_16", "vit_h_14"):
-
-    def unloaded(weights=None, build=getattr(torchvision.models, name), size=518 if name == "vit_h_14" else 224):
-        return build(weights=None, image_size=size)
-
-    setattr(torchvision.models, name, unloaded)
-
-found = {}
-show = builtins.print
-
-
-def listen(*words, **options):
-    line = " ".join(map(str, words))
-    memory = re.match(r"(?:GPU )?Memory used: ([\d.]+) GB", line)
-    if memory:
-        found["reserved"] = {"value": float(memory[1])}
-    show(*words, **options)
-
-
-builtins.print = listen
-try:
-    runpy.run_path(sys.argv[0], run_name="__main__")
-except BaseException as error:
-    show(error)
-    found.setdefault("reserved", {"error": f"{type(error).__name__}: {error}"[:200]})
-with open(results, "w") as file:
-    json.dump(found, file)
+build = torchvision.models.vit_l_16
+torchvision.models.vit_l_16 = lambda weights: build()
+script = os.path.join(checkout, f"{group}.py")
+listening.run(script, [], results, {"reserved": r"(?:GPU )?Memory used: ([\d.]+) GB"})

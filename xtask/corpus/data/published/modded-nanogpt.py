@@ -6,16 +6,14 @@ The script runs as rank 0 of 8, whose collectives the virtual GPU completes imme
 fewer batches to validate with: the first step of each length of attention compiles for minutes, later ones are alike.
 """
 
-import builtins
 import datetime
 import glob
-import json
 import os
 import re
-import runpy
 import sys
 import tempfile
 
+import listening
 import torch
 import torch._inductor.config
 import torch.distributed as dist
@@ -63,30 +61,11 @@ def alone(backend=None, device_id=None, **_):
 
 
 dist.init_process_group = alone
-found = {}
-show = builtins.print
-
-
-def listen(*words, **options):
-    line = " ".join(map(str, words))
-    both = re.search(r"peak memory allocated: (\d+) MiB reserved: (\d+) MiB", line)
-    one = re.search(r"peak memory consumption: (\d+) MiB", line)
-    if both or one:
-        found["allocated"] = {"value": float((both or one)[1])}
-    if both:
-        found["reserved"] = {"value": float(both[2])}
-    show(*words, **options)
-
-
-builtins.print = listen
-sys.argv = [script]
-try:
-    runpy.run_path(script, run_name="__main__")
-except BaseException as error:
-    show(error)
-    found.setdefault("allocated", {"error": f"{type(error).__name__}: {error}"[:200]})
-with open(results, "w") as file:
-    json.dump(found, file)
+PATTERNS = {
+    "allocated": r".*peak memory (?:allocated|consumption): (\d+) MiB",
+    "reserved": r".*peak memory allocated: \d+ MiB reserved: (\d+) MiB",
+}
+listening.run(script, [], results, PATTERNS)
 # What is left of the process group needs its other ranks.
 sys.stdout.flush()
 os._exit(0)
