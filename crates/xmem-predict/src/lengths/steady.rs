@@ -106,8 +106,8 @@ impl SteadyRun<'_> {
             .unwrap_or_else(|| self.ample_outline().reserved + device.taken)
     }
 
-    /// The smallest device memory in which it does, context included, where that is no less than `least`. This is mostly quick:
-    /// one run, if the job runs with `least`.
+    /// The smallest device memory from `least` on with which the job runs, context included. If `least` is enough, this takes
+    /// one run.
     #[must_use]
     pub fn min_capacity_from(&self, least: Bytes) -> Bytes {
         match self.fits_with(least) {

@@ -71,7 +71,7 @@ pub fn measures(
     let mut search = Search { recorder, value, room, base, candidates, combined: Vec::new() };
     let single = search.each_alone();
     let helpful = single.iter().filter(|tried| search.helps(tried));
-    let figures = |tried: &Tried| Some((first(tried), tried.recorded.clone().ok()?));
+    let figures = |tried: &Tried| Some((first(tried), *tried.recorded.as_ref().ok()?));
     let mut helpful: Vec<(usize, Figures)> = helpful.filter_map(figures).collect();
     helpful.sort_by_key(|(_, figures)| (search.percent(figures), figures.needs));
     if !base.fits {
@@ -250,7 +250,7 @@ impl Search<'_> {
         names(one, other) || names(other, one)
     }
 
-    /// Records a combination; none if there is no time.
+    /// Records a combination; returns nothing if the time is up.
     fn record(&mut self, measures: &[usize]) -> Option<Recorded> {
         if !self.recorder.has_time() {
             return None;

@@ -208,8 +208,8 @@ fn listed((least, greatest): (u64, u64), most: u64) -> Vec<u64> {
     }
 }
 
-/// Values from one to another: each is the next multiple of the least power of two that is no smaller than a share of it, which
-/// is so great that there are at most `most`.
+/// Values from one to another, at most `most`. The step to the next value is a power of two, and grows with the value, so that the
+/// steps are nearly the same share of it everywhere. Each value is a multiple of the step before it.
 fn spread(least: u64, greatest: u64, most: u64) -> Vec<u64> {
     let share = (greatest as f64 / least.max(1) as f64).powf(1.0 / (most - 1) as f64) - 1.0;
     let mut values = vec![least];

@@ -108,6 +108,7 @@ fn figures_one_by_one(figures: &[Figure], results: &Results) -> String {
     Table { head, words: 3, rows: rows.collect() }.markdown()
 }
 
+/// What the figures of each group come to.
 fn figures_by_group(groups: BTreeMap<(&str, &str), Vec<Pair<'_>>>) -> String {
     let rows = groups.into_iter().map(|((group, device), pairs)| {
         let [_, figures, ran, equal, median, p90, worst] = Summary::of(pairs.into_iter()).cells();
