@@ -9,6 +9,7 @@ mod read;
 mod rest;
 mod sharding;
 mod strategy;
+mod tried;
 mod unseen;
 mod virtual_gpu;
 
@@ -23,6 +24,8 @@ pub(crate) use rest::{KEY as REST_KEY, RestOfDevice, read as read_rest};
 pub use rest::{LoadedBatches, RestEnd, ScriptRest};
 pub use sharding::{DividedExtent, ParameterGroup, Sharding, SharingKind};
 pub use strategy::Strategy;
+pub(crate) use tried::read as read_measures;
+pub use tried::{KEY as MEASURES_KEY, LargestValue, TriedMeasure, TriedMeasures};
 pub use unseen::{UnseenEvent, UnseenKind};
 pub use virtual_gpu::VirtualGpu;
 
@@ -57,6 +60,8 @@ pub struct Recording {
     pub cudnn: Option<CudnnLibrary>,
     /// The answers of cuDNN that were kept with the recording, at most one entry for each device.
     pub cudnn_answers: Vec<CudnnAnswers>,
+    /// What `xmem fit` found out about the job with changes, if it kept that with the recording.
+    pub tried: Option<TriedMeasures>,
     /// `torch.cuda.set_per_process_memory_fraction`.
     pub memory_fraction: Option<f64>,
     /// The end of the recording.

@@ -7,7 +7,7 @@
 mod text;
 
 use crate::lines;
-use crate::recording::{CONVOLUTIONS_KEY, KEY, REST_KEY};
+use crate::recording::{CONVOLUTIONS_KEY, KEY, MEASURES_KEY, REST_KEY};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -60,7 +60,7 @@ impl Rewrite for Redaction {
                 "detail" => text::end(text),
                 _ => text::plain(text),
             })),
-            CONVOLUTIONS_KEY | lines::KEY => {
+            CONVOLUTIONS_KEY | MEASURES_KEY | lines::KEY => {
                 Some(changed(value, "", &mut |_, text| text::plain(text)))
             }
             _ if KEPT_VALUES.contains(&key) => Some(match value.as_bytes().first() {

@@ -1,6 +1,7 @@
-//! What would help a job that does not fit: changes, each replayed.
+//! What would help a job that does not fit: changes, each replayed, and those that `xmem fit` recorded and kept with the job.
 
 use crate::check::{Outcome, Question, certainly_fits};
+use xmem::analyzer::recording::TriedMeasures;
 use xmem::orchestrator::{OptimizerImpl, ZeroGradPlace};
 use xmem::predict::CapacitySearch;
 use xmem::{Bytes, Device, EstimateBuilder, EstimateError, Job};
@@ -19,6 +20,20 @@ pub enum Change {
     ZeroGrad(ZeroGradPlace),
     /// Several of the last three, of different kinds.
     Together(Vec<Self>),
+    /// Measures of `xmem run --with`, which were recorded.
+    Measures {
+        /// Their names (`fused,checkpointing=2`).
+        names: String,
+        /// The GPUs that they divide the job over.
+        gpus: u32,
+    },
+    /// A smaller value of a number in the command, which was recorded.
+    Value {
+        /// The name of the number.
+        name: String,
+        /// The largest value that fits.
+        value: u64,
+    },
 }
 
 impl Change {
@@ -28,7 +43,7 @@ impl Change {
     }
 }
 
-/// A change that was replayed.
+/// A change that was replayed or recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advice {
     /// The change.
@@ -45,6 +60,9 @@ const OPTIONS: [(&str, &str); 3] = [
     ("max_split_size_mb", "max_split_size_mb:128"),
     ("garbage_collection_threshold", "garbage_collection_threshold:0.8"),
 ];
+
+/// The most recorded measures that are listed.
+const MOST_MEASURES: usize = 2;
 
 /// The least saving that is worth a line, in thousandths of the need.
 const WORTHWHILE: u64 = 10;
@@ -71,7 +89,27 @@ pub(crate) fn advise(
     if let Some(device) = larger(job, question, outcome)? {
         found.insert(0, device);
     }
+    if let Some(tried) = job.profile().recording().and_then(|recording| recording.tried.as_ref()) {
+        found.extend(recorded(tried, &outcome.device, outcome.usable()));
+    }
     Ok(found)
+}
+
+/// What was recorded with the job for this device, and fits into the memory of it that may be used.
+fn recorded(tried: &TriedMeasures, device: &Device, usable: Bytes) -> Vec<Advice> {
+    if tried.device != device.name {
+        return Vec::new();
+    }
+    let measures = tried.measures.iter().map(|one| {
+        let change = Change::Measures { names: one.names.clone(), gpus: one.gpus };
+        Advice { change, need: one.needs, fits: one.needs <= usable }
+    });
+    let largest = tried.largest.iter().map(|one| {
+        let change = Change::Value { name: one.name.clone(), value: one.value };
+        Advice { change, need: one.needs, fits: one.needs <= usable }
+    });
+    let fitting = measures.filter(|advice| advice.fits).take(MOST_MEASURES);
+    fitting.chain(largest.filter(|advice| advice.fits)).collect()
 }
 
 /// The fewest changes with which the job fits, each the best of its kind; none if it does not even with all of them. `found` have the
@@ -169,6 +207,35 @@ fn larger(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use xmem::analyzer::recording::{LargestValue, TriedMeasure};
+
+    #[test]
+    fn measures_recorded_for_the_device_are_listed_where_they_leave_the_margin_free() {
+        let measure = |names: &str, needs: u64| TriedMeasure {
+            names: names.to_owned(),
+            gpus: 1,
+            needs: Bytes(needs),
+            step_percent: None,
+        };
+        let tried = TriedMeasures {
+            device: "card".to_owned(),
+            measures: vec![measure("fused", 95), measure("sdpa", 80), measure("checkpointing", 70)],
+            largest: Some(LargestValue { name: "batch".to_owned(), value: 6, needs: Bytes(90) }),
+        };
+        let card = Device { name: "card".to_owned(), ..Device::custom(Bytes(100)) };
+        let named = |device: &Device, usable: u64| -> Vec<String> {
+            let all = recorded(&tried, device, Bytes(usable)).into_iter();
+            all.map(|advice| match advice.change {
+                Change::Measures { names, .. } => names,
+                Change::Value { name, value } => format!("{name}={value}"),
+                other => format!("{other:?}"),
+            })
+            .collect()
+        };
+        assert_eq!(named(&card, 100), ["fused", "sdpa", "batch=6"]);
+        assert_eq!(named(&card, 85), ["sdpa", "checkpointing"]);
+        assert!(named(&Device::custom(Bytes(100)), 100).is_empty(), "another device");
+    }
 
     fn saves(change: Change, need: u64) -> Advice {
         Advice { change, need: Bytes(need), fits: false }

@@ -1,4 +1,5 @@
 //! What makes a job fit.
 
 pub(crate) mod json;
+pub(crate) mod kept;
 pub(crate) mod text;

@@ -10,6 +10,7 @@ pub use crate::encode::{is_document, line, pretty};
 pub use crate::error::ErrorDocument;
 pub use crate::eval::json::EvalDocument;
 pub use crate::fit::json::FitDocument;
+pub use crate::fit::kept::MeasuresDocument;
 pub use crate::inspect::json::InspectDocument;
 pub use crate::law::json::{LawDocument, ReadLawError, is_law, read_law};
 pub use crate::lengths::json::LengthsDocument;

@@ -14,6 +14,7 @@ use crate::diff::json::DifferenceDocument;
 use crate::error::ErrorDocument;
 use crate::eval::json::EvalDocument;
 use crate::fit::json::FitDocument;
+use crate::fit::kept::MeasuresDocument;
 use crate::inspect::json::InspectDocument;
 use crate::law::json::LawDocument;
 use crate::lengths::json::LengthsDocument;
@@ -36,7 +37,7 @@ use std::collections::BTreeSet;
 /// The schema of a document by the value of its key `schema`.
 type Published = (&'static str, fn(&str) -> String);
 
-const PUBLISHED: [Published; 25] = [
+const PUBLISHED: [Published; 26] = [
     ("xmem.baseline/1", schema::<BaselineDocument>),
     ("xmem.check/1", schema::<CheckDocument>),
     ("xmem.convolutions.1", schema::<ConvolutionsDocument<'_>>),
@@ -48,6 +49,7 @@ const PUBLISHED: [Published; 25] = [
     ("xmem.inspect/2", schema::<InspectDocument<'_>>),
     ("xmem.law/1", schema::<LawDocument>),
     ("xmem.lengths/1", schema::<LengthsDocument<'_>>),
+    ("xmem.measures.1", schema::<MeasuresDocument<'_>>),
     ("xmem.offload/1", schema::<OffloadDocument<'_>>),
     ("xmem.plan-hints/2", schema::<HintsDocument>),
     ("xmem.plan-run/2", schema::<PlanRunDocument<'_>>),

@@ -99,6 +99,7 @@ impl<'a> Reader<'a, '_> {
             compiled_eagerly: self.list("compiled_eagerly", |name: String| name),
             cudnn: self.field("cudnn"),
             cudnn_answers: Vec::new(),
+            tried: None,
             memory_fraction: self.field("memory_fraction"),
             ended: self.field("ended").map(ended),
             iterations: self.field("iterations").map(

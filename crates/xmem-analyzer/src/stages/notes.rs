@@ -34,6 +34,7 @@ impl Notes {
         let has_notes = recording.is_some();
         let recording = recording.and_then(|raw| recording::read(&raw, odd));
         let answers = trace.header.take_extra(recording::CONVOLUTIONS_KEY);
+        let tried = trace.header.take_extra(recording::MEASURES_KEY);
         let rest = trace.header.take_extra(recording::REST_KEY);
         let has_rest = rest.is_some();
         let rest = rest.and_then(|raw| recording::read_rest(&raw, odd));
@@ -43,6 +44,7 @@ impl Notes {
             recording.add_rest(rest);
             let answers = answers.map(|raw| recording::read_convolutions(&raw, odd));
             recording.cudnn_answers = answers.unwrap_or_default();
+            recording.tried = tried.and_then(|raw| recording::read_measures(&raw, odd));
             recording
         });
         completeness::report(trace, recording.as_ref(), device, odd);

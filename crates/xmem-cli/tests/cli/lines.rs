@@ -278,7 +278,8 @@ fn lines_with_other_settings_do_not_count_and_stay() {
     assert_eq!(run(&["--device-file", &gpu]), lines + 2, "another device in the same file");
 }
 
-const GPU: &str = r#"
+/// The file of a device, of 12,000 MiB.
+pub(crate) const GPU: &str = r#"
 [[device]]
 name = "my-gpu"
 title = "NVIDIA Mine"

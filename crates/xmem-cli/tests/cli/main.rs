@@ -77,6 +77,7 @@ mod stopped;
 mod traces;
 #[cfg(unix)]
 mod transcripts;
+mod tried;
 #[cfg(unix)]
 mod users;
 mod validate;

@@ -143,16 +143,16 @@ pub enum Fits {
     Smaller,
 }
 
-/// A change that was replayed.
+/// A change that was replayed or recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Replayed {
-    /// `device`, `alloc_conf`, `optimizer_impl`, `zero_grad`, or several of the last three together; `measures` of a law, which
-    /// were recorded.
-    #[cfg_attr(test, schemars(extend("enum" = ["device", "alloc_conf", "optimizer_impl", "zero_grad", "together", "measures"])))]
+    /// `device`, `alloc_conf`, `optimizer_impl`, `zero_grad`, or several of the last three together; `measures`, which were
+    /// recorded, and `value`, a smaller number in the command, which was, too.
+    #[cfg_attr(test, schemars(extend("enum" = ["device", "alloc_conf", "optimizer_impl", "zero_grad", "together", "measures", "value"])))]
     pub change: String,
-    /// The value: a device, options, `fused`, `pos0`; in words where there are several, and of measures, with the value of the
-    /// law's number that was recorded to fit.
+    /// The value: a device, options, `fused`, `pos0`; in words where there are several, and of what was recorded: measures, with
+    /// the value of a law's number that was recorded to fit, or a number and its value.
     pub value: String,
     /// The device memory that the job then needs, on each of its GPUs.
     pub need_bytes: u64,
@@ -423,6 +423,9 @@ fn named(table: &std::collections::BTreeMap<String, Bytes>) -> Vec<NamedBytes> {
         .collect()
 }
 
+/// Where the figures of recorded changes come from.
+const BY_FIT: &str = "recorded by xmem fit";
+
 fn replayed(advice: &xmem_gate::Advice) -> Replayed {
     let (change, value) = named_change(&advice.change);
     Replayed { change: change.to_owned(), value, need_bytes: advice.need.get(), fits: advice.fits }
@@ -441,6 +444,11 @@ fn named_change(change: &Change) -> (&'static str, String) {
             };
             ("together", all.iter().map(one).collect::<Vec<_>>().join(" and "))
         }
+        Change::Measures { names, gpus: 1 } => ("measures", format!("{names}, {BY_FIT}")),
+        Change::Measures { names, gpus } => {
+            ("measures", format!("{names} over {gpus} GPUs, {BY_FIT}"))
+        }
+        Change::Value { name, value } => ("value", format!("{name}={value}, {BY_FIT}")),
         _ => ("other", String::new()),
     }
 }

@@ -23,6 +23,7 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use xmem::analyzer::recording::MEASURES_KEY;
 use xmem::predict::STEADY_ITERATIONS;
 use xmem::{Bytes, Device};
 use xmem_recorder::{
@@ -268,7 +269,7 @@ fn of_device(
     recordings.progress.begin(&[recordings.maker.in_words(&base_variant)]);
     let made = recordings.maker.make(&base_variant, Capacity::Unlimited, Some(args.time));
     let result = recordings.keep(&base_variant, &made);
-    let (recorded, read) = match base(made, result, template)? {
+    let (mut recorded, read) = match base(made, result, template)? {
         Ok(base) => base,
         Err(exit) => return Ok(Err(exit)),
     };
@@ -361,7 +362,24 @@ fn of_device(
     found.recordings = recordings.count;
     found.took = started.elapsed();
     found.is_interrupted = recordings.is_interrupted();
+    if args.keep.is_some() {
+        keep_with_recording(&found, &mut recorded, global);
+    }
     Ok(Ok((found, recordings.maker.trace_of(&base_variant))))
+}
+
+/// Adds what was found to the recording of the job as it is, for those who are asked about it later.
+fn keep_with_recording(found: &FitAnswer, recorded: &mut Recorded, global: &Global) {
+    let Some(document) = json::MeasuresDocument::new(found) else { return };
+    let value = json::line(&document);
+    let name = shown(recorded.destination.path());
+    match xmem_recorder::add_metadata(recorded, MEASURES_KEY, value.trim_end()) {
+        Ok(()) => note(
+            &format!("{name} has the job as it is with what was found: xmem check {name}"),
+            global.verbosity(),
+        ),
+        Err(error) => say(&format!("note: what was found is not in {name}: {error}")),
+    }
 }
 
 /// The recording of the job as it is, and what it says.

@@ -29,6 +29,7 @@ pub(super) fn commands(
         let purpose = format!("fits on {} ({})", larger.name, larger.memory);
         all.push((format!("xmem replay {name} --device {}", larger.name), purpose));
     }
+    all.extend(recorded(job, answer));
     let changes = "tries allocator, optimizer and zero_grad";
     all.push((format!("xmem replay {name} {here} --tune"), changes.to_owned()));
     all.push((format!("xmem plan {name}"), "how little the same tensors need".to_owned()));
@@ -42,6 +43,25 @@ pub(super) fn commands(
         "the largest batch, checkpointing and more, recorded".to_owned(),
     ));
     all.into_iter().map(|(command, why)| (printable(&command).into_owned(), why)).collect()
+}
+
+/// The best measures that fit, which `xmem fit` recorded for this device and kept with the trace.
+fn recorded(job: &Job, answer: &Answer) -> Option<(String, String)> {
+    let tried = job.profile().recording()?.tried.as_ref()?;
+    let device = answer.device();
+    if tried.device != device.name {
+        return None;
+    }
+    let best = tried.measures.iter().find(|one| one.needs <= device.memory)?;
+    let command = match best.gpus {
+        1 => "COMMAND".to_owned(),
+        gpus => format!("torchrun --nproc-per-node {gpus} SCRIPT"),
+    };
+    let time = best.step_percent.map_or_else(String::new, |percent| {
+        format!(", step time {:+} %", i64::from(percent) - 100)
+    });
+    let purpose = format!("fits: needs {}{time}, recorded by xmem fit", best.needs);
+    Some((format!("xmem run --with {} -- {command}", best.names), purpose))
 }
 
 /// The options that name the device.
