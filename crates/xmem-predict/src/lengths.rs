@@ -326,7 +326,7 @@ fn summary(laws: &[SizeLaw], observed: &[Vec<(u64, Bytes)>], known: BTreeSet<u64
         }
         match law.kind() {
             LawKind::Constant => fit.constant += 1,
-            LawKind::Affine => fit.affine += 1,
+            LawKind::Affine | LawKind::Padded(_) => fit.affine += 1,
             LawKind::Square | LawKind::Quadratic(_) => fit.square += 1,
             LawKind::Interpolated => fit.interpolated += 1,
         }

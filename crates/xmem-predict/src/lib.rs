@@ -53,7 +53,7 @@ pub use simulation::{
     DEFAULT_TOTAL, FailedAllocation, MemoryStats, Offset, OperationList, Simulation,
     SimulationSettings, SimulationStep, SimulationSummary, StepError, StepOutcome,
 };
-pub use size_law::{Closeness, LawKind, SizeLaw};
+pub use size_law::{Closeness, LawKind, SizeLaw, telling_length};
 pub use snapshot::{NoSegments, SnapshotEnd};
 pub use timeline::{
     BlockKey, HeldBlock, MAX_LEFT_OUT, MemoryAtFailure, MomentSpan, PathId, Stacked, StackedGroup,

@@ -42,14 +42,35 @@ pub enum LawKind {
     Affine,
     /// Proportional to the square of the length, as attention scores are.
     Square,
+    /// An affine function of the length, rounded up to a multiple of this number, as kernels that work in blocks need.
+    Padded(u64),
     /// A polynomial of the second degree through three recorded lengths.
     Quadratic([f64; 3]),
     /// Between recorded lengths along straight lines: no simple law holds.
     Interpolated,
 }
 
+/// The numbers to whose multiples lengths are padded, ascending: each divides the next one.
+const PADDINGS: [u64; 6] = [8, 16, 32, 64, 128, 256];
+
+/// A length within `bounds` that shows whether sizes are those of padded lengths, and to which numbers; none if the `recorded` ones
+/// show it as far as they can.
+#[must_use]
+pub fn telling_length(recorded: &[u64], (low, high): (u64, u64)) -> Option<u64> {
+    // Those that lengths below `high` can show.
+    let paddings = PADDINGS.into_iter().filter(|to| to + 1 < high);
+    let smaller = |to: u64| if to == PADDINGS[0] { 1 } else { to / 2 };
+    let differ =
+        |length: u64, to: u64| length.next_multiple_of(to) != length.next_multiple_of(smaller(to));
+    let unknown = paddings.filter(|&to| !recorded.iter().any(|&length| differ(length, to)));
+    let to = unknown.max()?;
+    let middle = (low.max(1) as f64 * high as f64).sqrt() as u64;
+    let length = (middle / to).max(1) * to + 1;
+    (low < length && length < high).then_some(length)
+}
+
 impl SizeLaw {
-    /// The simplest law that the recorded sizes follow: constant, affine, the square of the length, a
+    /// The simplest law that the recorded sizes follow: constant, affine, the square of the length, affine of the padded length, a
     /// polynomial of the second degree, and else straight lines between them. Two lengths decide between an
     /// affine law and a square: a size that grows exactly as the square does is one.
     ///
@@ -72,8 +93,10 @@ impl SizeLaw {
             LawKind::Affine
         };
         let quadratic = through_three(&points).map(LawKind::Quadratic);
-        let kinds = [Some(simple), quadratic, Some(LawKind::Interpolated)];
-        let laws = kinds.into_iter().flatten().map(|kind| Self { kind, points: points.clone() });
+        let padded = PADDINGS.map(LawKind::Padded);
+        let kinds = [simple].into_iter().chain(padded).chain(quadratic);
+        let kinds = kinds.chain([LawKind::Interpolated]);
+        let laws = kinds.map(|kind| Self { kind, points: points.clone() });
         let follows =
             |law: &Self| points.iter().all(|&(l, s)| closeness.holds(law.value(l), s as f64));
         laws.into_iter().find(follows).expect("straight lines pass through all points")
@@ -108,6 +131,11 @@ impl SizeLaw {
         match self.kind {
             LawKind::Constant => first.1 as f64,
             LawKind::Affine => along(first, last, length),
+            LawKind::Padded(to) => {
+                let padded = |length: u64| length.next_multiple_of(to);
+                let (one, other) = ((padded(first.0), first.1), (padded(last.0), last.1));
+                along(one, other, padded(length))
+            }
             LawKind::Square => last.1 as f64 * (l / last.0 as f64).powi(2),
             LawKind::Quadratic([a, b, c]) => a + b * l + c * l * l,
             LawKind::Interpolated => {
@@ -180,9 +208,50 @@ mod tests {
     }
 
     #[test]
+    fn an_odd_length_shows_that_sizes_are_those_of_padded_lengths() {
+        // The statistics of attention: a float for each of 12 heads and for each position, of which there are a multiple of 32.
+        let size = |length: u64| 4 * 12 * length.next_multiple_of(32);
+        let of = |lengths: &[u64]| {
+            let points: Vec<_> = lengths.iter().map(|&length| (length, size(length))).collect();
+            law_within(&points, Closeness::EXACT)
+        };
+        let powers = [32, 128, 512, 1024];
+        assert_eq!(of(&powers).kind(), LawKind::Affine);
+        let odd = telling_length(&powers, (32, 1024)).expect("none of them shows it");
+        assert_eq!(odd, 161);
+        let law = of(&[32, 128, odd, 512, 1024]);
+        assert_eq!(law.kind(), LawKind::Padded(32));
+        for length in 32..=1024 {
+            assert_eq!(law.size(length), Bytes(size(length)), "{length}");
+        }
+    }
+
+    #[test]
+    fn lengths_that_show_paddings_are_asked_for_once_and_within_bounds() {
+        for (recorded, bounds, expected) in [
+            (&[1, 8, 64][..], (1, 64), None),
+            (&[32, 1024], (32, 1024), Some(161)),
+            (&[32, 161, 1024], (32, 1024), None),
+            (&[32, 64], (32, 64), Some(33)),
+            (&[32, 33, 64], (32, 64), None),
+            (&[512, 8192], (512, 8192), Some(2049)),
+            (&[2, 4, 8], (2, 8), None),
+            (&[64, 128], (64, 128), Some(65)),
+        ] {
+            assert_eq!(telling_length(recorded, bounds), expected, "{recorded:?}");
+        }
+    }
+
+    #[test]
     fn sizes_in_steps_are_interpolated() {
-        let law =
-            law(&[(64, 1 << 20), (96, 1 << 20), (128, 1 << 20), (160, 2 << 20), (192, 2 << 20)]);
+        let law = law(&[
+            (64, 1 << 20),
+            (96, 1 << 20),
+            (128, 1 << 20),
+            (160, 2 << 20),
+            (192, 2 << 20),
+            (288, 4 << 20),
+        ]);
         assert_eq!(law.kind(), LawKind::Interpolated);
         assert_eq!((law.size(100), law.size(144)), (Bytes::mib(1), Bytes(3 << 19)));
     }

@@ -99,7 +99,7 @@ fn prepare(
         },
         ..VirtualGpu::new(request.device.clone())
     };
-    let prepared = gpu.prepare(&environment, folder.path())?;
+    let prepared = gpu.prepare(&*request.environments.examined(&environment)?, folder.path())?;
     let text = |text: OsString| text.to_string_lossy().into_owned();
     let answer = Answer {
         engine: Engine::VirtualGpu.name(),

@@ -108,7 +108,7 @@ pub use request::{
 pub use signals::Interrupts;
 pub use wrapper::wrapper;
 pub use xmem_overlay::{Choice as OverlayChoice, Kept, Writable};
-pub use xmem_virtual_gpu::Capacity;
+pub use xmem_virtual_gpu::{Capacity, Environments};
 
 /// Runs the command, records it, and writes the trace. `observer` is called with the progress.
 ///

@@ -10,7 +10,7 @@ use std::time::Duration;
 use xmem_devices::Device;
 use xmem_overlay::Writable;
 use xmem_types::Bytes;
-use xmem_virtual_gpu::Capacity;
+use xmem_virtual_gpu::{Capacity, Environments};
 
 /// Iterations that are recorded, if nothing else is said.
 const DEFAULT_STEPS: NonZeroU32 = NonZeroU32::new(3).expect("not zero");
@@ -75,6 +75,8 @@ pub struct Request {
     pub memory: Option<Bytes>,
     /// The limits to single steps.
     pub timeouts: Timeouts,
+    /// The Python environments that were examined for a virtual GPU: copies of a request examine each once.
+    pub environments: Environments,
 }
 
 impl Request {
@@ -111,6 +113,7 @@ impl Request {
             timeout: None,
             memory: None,
             timeouts: Timeouts::default(),
+            environments: Environments::default(),
         }
     }
 }

@@ -7,8 +7,9 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 use tempfile::TempDir;
 use xmem_recorder::{
-    Assumptions, Capacity, CommandEnd, CutShort, Engine, Float16, OverlayChoice, Progress, Purpose,
-    RecordError, Recorded, Request, Shortage, Stacks, Timeouts, Timing, Weights, Writable,
+    Assumptions, Capacity, CommandEnd, CutShort, Engine, Environments, Float16, OverlayChoice,
+    Progress, Purpose, RecordError, Recorded, Request, Shortage, Stacks, Timeouts, Timing, Weights,
+    Writable,
 };
 use xmem_types::Bytes;
 
@@ -88,6 +89,7 @@ fn run_command(
         timeout,
         memory: Some(LIMIT),
         timeouts,
+        environments: Environments::default(),
     };
     let mut events = Vec::new();
     let result = xmem_recorder::record(&request, &mut |progress: Progress<'_>| {

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 use xmem_convolutions::{ConvolutionQuestion, ConvolutionSource, Plans};
 use xmem_devices::Device;
-use xmem_predict::{Prediction, STEADY_ITERATIONS};
+use xmem_predict::{Prediction, STEADY_ITERATIONS, telling_length};
 use xmem_types::{Bytes, IterationId};
 
 /// The memory of a job, from recordings with several values.
@@ -82,7 +82,7 @@ pub struct LawSummary {
     pub blocks: usize,
     /// Of the same size for all values.
     pub constant: usize,
-    /// Whose sizes lie on a polynomial of the first or second degree, to the byte.
+    /// Whose sizes lie on a polynomial of the first or second degree of the value, or of the padded value, to the byte.
     pub polynomial: usize,
     /// Whose sizes lie on straight lines between recorded ones.
     pub interpolated: usize,
@@ -280,8 +280,8 @@ impl<'p> JobLaw<'p> {
         }
     }
 
-    /// The values to record next, the most telling one first: in wide gaps between recorded values, and beside a recording about
-    /// which the law of the others was off by more than `share`.
+    /// The values to record next, the most telling one first: in wide gaps between recorded values, beside a recording about
+    /// which the law of the others was off by more than `share`, and one that shows whether sizes are those of padded values.
     #[must_use]
     pub fn next(&self, checks: &[LawCheck], share: f64) -> Vec<u64> {
         let values: Vec<u64> = self.values().collect();
@@ -304,6 +304,8 @@ impl<'p> JobLaw<'p> {
                 next.push(middle);
             }
         }
+        next.extend(telling_length(&values, self.bounds()));
+        next.dedup();
         next
     }
 

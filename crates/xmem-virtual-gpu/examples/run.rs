@@ -40,7 +40,7 @@ fn run() -> Result<u8, Box<dyn Error>> {
     let environment = Environment::of_python(Path::new(python))?.with_libraries(libraries);
     let folder = PrivateFolder::for_programs()?;
     let gpu = VirtualGpu { devices: count.parse()?, ..VirtualGpu::new(device) };
-    let preload = gpu.prepare(&environment, folder.path())?;
+    let preload = gpu.prepare(&environment.examine()?, folder.path())?;
     for note in &preload.notes {
         eprintln!("note: {note}");
     }

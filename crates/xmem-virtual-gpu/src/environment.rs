@@ -12,7 +12,7 @@ use xmem_elf::Library;
 use xmem_types::printable;
 
 /// A Python environment with PyTorch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Environment {
     /// The folder of the package `torch`.
     torch: PathBuf,

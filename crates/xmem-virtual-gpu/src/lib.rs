@@ -19,6 +19,7 @@
 
 mod config;
 mod environment;
+mod examined;
 mod family;
 mod kernels;
 mod log;
@@ -27,6 +28,7 @@ mod prepare;
 mod stand_ins;
 
 pub use environment::{Environment, EnvironmentError};
+pub use examined::{Environments, Examined};
 pub use log::{Call, Log};
 pub use prepare::{Capacity, Completion, Note, Preload, PrepareError, VirtualGpu};
 

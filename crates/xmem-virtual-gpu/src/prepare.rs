@@ -1,6 +1,7 @@
 //! A virtual GPU in a folder: all files that a command needs, and its environment.
 
-use crate::environment::{Environment, EnvironmentError};
+use crate::environment::EnvironmentError;
+use crate::examined::Examined;
 use crate::log::Log;
 use crate::{config, native, stand_ins};
 use std::ffi::{OsStr, OsString};
@@ -157,18 +158,14 @@ impl VirtualGpu {
         Self { device, devices: 1, capacity: Capacity::OfDevice, completion: Completion::AtOnce }
     }
 
-    /// Writes the native library, the stand-ins for the libraries that torch of `environment` links, and the
+    /// Writes the native library, the stand-ins for the libraries that torch of an environment links, and the
     /// description of the device into `folder`, which is private and empty
     /// ([`PrivateFolder::for_programs`](xmem_tempfiles::PrivateFolder::for_programs)), and stays until the
     /// command has ended.
     ///
     /// # Errors
-    /// If the system or the environment cannot be used, or a file cannot be written.
-    pub fn prepare(
-        &self,
-        environment: &Environment,
-        folder: &Path,
-    ) -> Result<Preload, PrepareError> {
+    /// If PyTorch has no kernels for the device, or a file cannot be written.
+    pub fn prepare(&self, environment: &Examined, folder: &Path) -> Result<Preload, PrepareError> {
         let library = native::LIBRARY.ok_or(PrepareError::NotSupported)?;
         if !(1..=MAX_DEVICES).contains(&self.devices) {
             return Err(PrepareError::Devices(self.devices));
@@ -179,23 +176,20 @@ impl VirtualGpu {
         if forbids_execution(folder) {
             return Err(PrepareError::NoExecution(folder.to_path_buf()));
         }
-        let requirements = environment.requirements()?;
-        if let Some(kernels) = environment.kernels()
+        if let Some(kernels) = &environment.kernels
             && !kernels.run_on(self.device.compute_capability)
         {
             return Err(PrepareError::NoKernels {
-                torch: environment.torch_version(),
+                torch: environment.torch.clone(),
                 device: Box::new(self.device.clone()),
                 kernels: kernels.listed(),
             });
         }
-        let (stand_ins, guessed) = stand_ins::all(&requirements)
-            .map_err(|(library, source)| PrepareError::StandIn { library, source })?;
 
         let native = folder.join(native::NAME);
         write(&native, library)?;
         let mut libraries = vec![native];
-        for stand_in in stand_ins {
+        for stand_in in &environment.stand_ins {
             let path = folder.join(&stand_in.name);
             write(&path, &stand_in.content)?;
             libraries.push(path);
@@ -209,12 +203,12 @@ impl VirtualGpu {
         let log = folder.join("calls.log");
         write(&log, b"")?;
         let config = folder.join("device.conf");
-        let text = config::text(self, &requirements, &log);
+        let text = config::text(self, &environment.requirements, &log);
         write(&config, text.as_bytes())?;
 
         let mut notes = Vec::new();
-        if !guessed.is_empty() {
-            notes.push(Note::NotFound(guessed));
+        if !environment.guessed.is_empty() {
+            notes.push(Note::NotFound(environment.guessed.clone()));
         }
         notes.extend(address_space_limit().map(Note::AddressSpaceLimit));
         // What is compiled for the virtual GPU, and times that were measured on it, stay out of the caches of

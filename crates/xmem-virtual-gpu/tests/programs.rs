@@ -148,7 +148,8 @@ impl Machine {
             fs::remove_dir_all(&folder).expect("removed");
         }
         fs::create_dir(&folder).expect("made");
-        gpu.prepare(&self.environment(), &folder).expect("prepared")
+        let environment = self.environment().examine().expect("examined");
+        gpu.prepare(&environment, &folder).expect("prepared")
     }
 
     /// Runs a program with these variables on the virtual GPU, which must succeed.
@@ -484,7 +485,8 @@ fn what_cannot_be_prepared_says_why() {
     let refused = |gpu: &VirtualGpu, environment: &Environment, folder: &str| {
         let folder = machine.path(folder);
         fs::create_dir_all(&folder).expect("made");
-        let error: PrepareError = gpu.prepare(environment, &folder).expect_err("refused");
+        let prepared = environment.examine().and_then(|examined| gpu.prepare(&examined, &folder));
+        let error: PrepareError = prepared.expect_err("refused");
         error.to_string()
     };
     let environment = machine.environment();

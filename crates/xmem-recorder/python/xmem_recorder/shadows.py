@@ -64,8 +64,9 @@ def _report_hidden(names):
     """Reports modules of the script's folder that have one of these names."""
     folder = _script_folder()
     for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if name not in names or not isinstance(file, str):
+        # Modules that are loaded when something of them is asked for are not asked.
+        file = getattr(module, "__file__", None) if name in names else None
+        if not isinstance(file, str):
             continue
         file = os.path.realpath(file)
         if os.path.basename(file) == "__init__.py":

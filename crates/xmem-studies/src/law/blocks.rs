@@ -135,7 +135,7 @@ impl<'p> Recording<'p> {
                 _ if law.seen < recordings => summary.unmatched += 1,
                 LawKind::Constant => summary.constant += 1,
                 LawKind::Interpolated => summary.interpolated += 1,
-                LawKind::Affine | LawKind::Square | LawKind::Quadratic(_) => {
+                LawKind::Affine | LawKind::Padded(_) | LawKind::Square | LawKind::Quadratic(_) => {
                     summary.polynomial += 1;
                 }
             }
