@@ -153,47 +153,65 @@ impl Search<'_> {
         }
     }
 
-    /// Takes helpful candidates together until the job fits: of all combinations with which it may fit, always the one that
-    /// should cost the least time. If one alone is enough, only what costs less than it is tried. If none can be enough, the one
-    /// that may need the least is recorded.
+    /// Takes helpful candidates together until the job fits: of all combinations with which it may fit, always those that should
+    /// cost the least time, as many as are recorded side by side. If one alone is enough, only what costs less than it is tried.
+    /// If none can be enough, the one that may need the least is recorded.
     fn together(&mut self, helpful: &[(usize, Figures)]) {
         let helpful = &helpful[..helpful.len().min(MOST_HELPFUL)];
         let alone = helpful.iter().filter(|(_, figures)| figures.fits);
-        let limit = alone.map(|(_, figures)| self.percent(figures)).min();
+        let mut limit = alone.map(|(_, figures)| self.percent(figures)).min();
         let mut left = self.combinations(helpful);
-        left.retain(|combination| limit.is_none_or(|limit| combination.percent < limit));
-        for attempt in 1..=MOST_COMBINED {
+        let mut count = 0;
+        loop {
+            left.retain(|combination| limit.is_none_or(|limit| combination.percent < limit));
             let may_fit = left.iter().filter(|combination| combination.needs <= self.room);
-            let is_last = attempt == MOST_COMBINED;
             // The last one is the one that saves the most, and what it does not need is taken from it.
-            let next = match is_last {
-                true => may_fit.min_by_key(|c| (c.needs, Reverse(c.saved))),
-                false => may_fit.min_by_key(|c| (c.percent, c.measures.len(), c.needs)),
+            let most = MOST_COMBINED.saturating_sub(count + 1);
+            let next = match most {
+                0 => may_fit.min_by_key(|c| (c.needs, Reverse(c.saved))).into_iter().collect(),
+                _ => cheapest(may_fit, self.recorder.side_by_side().clamp(1, most)),
             };
-            let Some(next) = next.cloned() else { break };
-            match self.record(&next.measures) {
-                Some(Ok(figures)) if figures.fits && is_last => {
-                    return self.without_the_needless(next.measures);
-                }
-                Some(Ok(figures)) if figures.fits => return,
-                Some(Ok(figures)) => {
-                    left.retain(|other| !is_part(&other.measures, &next.measures));
-                    for other in left.iter_mut().filter(|c| is_part(&next.measures, &c.measures)) {
-                        // The others of it save at most what they save alone.
-                        let saved = other.saved.saturating_sub(next.saved);
-                        other.needs = other.needs.max(figures.needs.saturating_sub(saved));
+            let next: Vec<Combination> = next.into_iter().cloned().collect();
+            if next.is_empty() {
+                break;
+            }
+            count += next.len();
+            let Some(recorded) =
+                self.record(next.iter().map(|next| next.measures.clone()).collect())
+            else {
+                return;
+            };
+            for (next, recorded) in next.iter().zip(recorded) {
+                match recorded {
+                    Ok(figures) if figures.fits && most == 0 => {
+                        return self.without_the_needless(next.measures.clone());
                     }
+                    // What costs more need not be tried.
+                    Ok(figures) if figures.fits => {
+                        limit = Some(limit.map_or(next.percent, |limit| limit.min(next.percent)));
+                    }
+                    Ok(figures) => {
+                        left.retain(|other| !is_part(&other.measures, &next.measures));
+                        let more = left.iter_mut().filter(|c| is_part(&next.measures, &c.measures));
+                        for other in more {
+                            // The others of it save at most what they save alone.
+                            let saved = other.saved.saturating_sub(next.saved);
+                            other.needs = other.needs.max(figures.needs.saturating_sub(saved));
+                        }
+                    }
+                    // What cannot be recorded cannot be with more either.
+                    Err(_) => left.retain(|other| !is_part(&next.measures, &other.measures)),
                 }
-                // What cannot be recorded cannot be with more either.
-                Some(Err(_)) => left.retain(|other| !is_part(&next.measures, &other.measures)),
-                None => return,
+            }
+            if most == 0 {
+                break;
             }
         }
         if limit.is_none()
             && self.combined.is_empty()
             && let Some(least) = left.iter().min_by_key(|c| (c.needs, c.measures.len())).cloned()
         {
-            self.record(&least.measures);
+            self.record(vec![least.measures]);
         }
     }
 
@@ -209,8 +227,8 @@ impl Search<'_> {
             if rest.len() < 2 || known {
                 continue;
             }
-            if self.record(&rest).is_some_and(|recorded| recorded.is_ok_and(|figures| figures.fits))
-            {
+            let recorded = self.record(vec![rest.clone()]).and_then(|mut all| all.pop());
+            if recorded.is_some_and(|recorded| recorded.is_ok_and(|figures| figures.fits)) {
                 measures = rest;
             }
         }
@@ -250,16 +268,41 @@ impl Search<'_> {
         names(one, other) || names(other, one)
     }
 
-    /// Records a combination; returns nothing if the time is up.
-    fn record(&mut self, measures: &[usize]) -> Option<Recorded> {
+    /// Records combinations side by side; returns nothing if the time is up.
+    fn record(&mut self, combinations: Vec<Vec<usize>>) -> Option<Vec<Recorded>> {
         if !self.recorder.has_time() {
             return None;
         }
-        let variant = Variant::with(self.value, measures.to_vec());
-        let recorded = self.recorder.record(std::slice::from_ref(&variant)).into_iter().next()?;
-        self.combined.push(Tried { measures: variant.measures, recorded: recorded.clone() });
+        let variants = combinations.into_iter().map(|measures| Variant::with(self.value, measures));
+        let variants: Vec<Variant> = variants.collect();
+        let recorded = self.recorder.record(&variants);
+        let tried = variants.into_iter().zip(&recorded).map(|(variant, recorded)| Tried {
+            measures: variant.measures,
+            recorded: recorded.clone(),
+        });
+        self.combined.extend(tried);
         Some(recorded)
     }
+}
+
+/// The combinations that should cost the least time, at most `count`: the cheapest, and others that neither are part of one before
+/// nor have one as a part, as its recording says something about those.
+fn cheapest<'c>(
+    combinations: impl Iterator<Item = &'c Combination>,
+    count: usize,
+) -> Vec<&'c Combination> {
+    let mut all: Vec<&Combination> = combinations.collect();
+    all.sort_by_key(|c| (c.percent, c.measures.len(), c.needs));
+    let mut taken: Vec<&Combination> = Vec::new();
+    for one in all {
+        let is_other = |other: &&Combination| {
+            !is_part(&one.measures, &other.measures) && !is_part(&other.measures, &one.measures)
+        };
+        if taken.len() < count && taken.iter().all(is_other) {
+            taken.push(one);
+        }
+    }
+    taken
 }
 
 /// Candidates that are taken together.
@@ -290,6 +333,7 @@ mod tests {
         recorded: Vec<Variant>,
         /// Those that run out of memory after their recording.
         fails_later: Vec<Vec<usize>>,
+        side_by_side: usize,
     }
 
     impl Job {
@@ -321,12 +365,12 @@ mod tests {
         }
 
         fn side_by_side(&self) -> usize {
-            2
+            self.side_by_side
         }
     }
 
     fn search(candidates: &[(u64, u64)], excludes: &[(usize, usize)], room: u64) -> Ladder {
-        search_with(candidates, excludes, room, Vec::new())
+        search_with(candidates, excludes, room, Vec::new(), 2)
     }
 
     fn search_with(
@@ -334,13 +378,14 @@ mod tests {
         excludes: &[(usize, usize)],
         room: u64,
         fails_later: Vec<Vec<usize>>,
+        side_by_side: usize,
     ) -> Ladder {
-        let mut job =
-            Job { candidates: candidates.to_vec(), room, recorded: Vec::new(), fails_later };
-        let list: Vec<Candidate> = (0..candidates.len())
+        let candidates = candidates.to_vec();
+        let mut job = Job { candidates, room, recorded: Vec::new(), fails_later, side_by_side };
+        let list: Vec<Candidate> = (0..job.candidates.len())
             .map(|at| Candidate {
                 excludes: excludes.iter().filter(|(one, _)| *one == at).map(|(_, o)| *o).collect(),
-                expected: Bytes::mib(candidates[at].0),
+                expected: Bytes::mib(job.candidates[at].0),
             })
             .collect();
         let base = job.figures(&[]);
@@ -368,7 +413,7 @@ mod tests {
     #[test]
     fn a_suggestion_ran_out_of_memory_in_its_seventh_step() {
         let found = |fails_later| {
-            let ladder = search_with(&[(600, 0), (610, 5), (620, 9)], &[], 500, fails_later);
+            let ladder = search_with(&[(600, 0), (610, 5), (620, 9)], &[], 500, fails_later, 1);
             ladder.suggestion.map(|tried| tried.measures)
         };
         assert_eq!(found(vec![]), Some(vec![0]));
@@ -432,7 +477,13 @@ mod tests {
         }
         let candidates =
             vec![(50, 1), (50, 2), (50, 3), (50, 4), (50, 5), (50, 6), (50, 30), (50, 40)];
-        let job = Job { candidates, room: 450, recorded: Vec::new(), fails_later: Vec::new() };
+        let job = Job {
+            candidates,
+            room: 450,
+            recorded: Vec::new(),
+            fails_later: Vec::new(),
+            side_by_side: 1,
+        };
         let base = Figures { fits: false, ..job.figures(&[]) };
         let list = vec![Candidate { excludes: Vec::new(), expected: Bytes::mib(1) }; 8];
         let ladder = measures(&mut Overlapping(job), (None, Bytes::mib(450)), base, &list);
@@ -450,6 +501,20 @@ mod tests {
                 ladder.combined.iter().map(|tried| tried.measures.as_slice()).collect();
             all.sort_unstable();
             assert!(all.windows(2).all(|two| two[0] != two[1]), "{room}: {all:?}");
+        }
+    }
+
+    #[test]
+    fn recordings_side_by_side_find_what_costs_as_little() {
+        let candidates = [(120, 0), (140, 4), (190, 5), (200, 9), (250, 17)];
+        for room in (109..800).step_by(10) {
+            let found = |side_by_side| {
+                let ladder = search_with(&candidates, &[(2, 4)], room, Vec::new(), side_by_side);
+                let figures = ladder.suggestion?.recorded.expect("it fits");
+                figures.step
+            };
+            assert_eq!(found(3), found(1), "{room}");
+            assert_eq!(found(2), found(1), "{room}");
         }
     }
 
