@@ -106,6 +106,14 @@ pub(crate) fn site_file(given: Option<PathBuf>, variables: bool) -> Option<PathB
     named.or_else(|| Some(PathBuf::from(SITE)).filter(|path| path.is_file()))
 }
 
+/// The site of this machine; without a site file, one without devices.
+///
+/// # Errors
+/// If its file cannot be read.
+pub(crate) fn site() -> Result<Site, CliError> {
+    site_file(None, true).as_deref().map(read_site).transpose().map(Option::unwrap_or_default)
+}
+
 fn read_site(path: &Path) -> Result<Site, CliError> {
     let text = text(path)?;
     Site::from_toml(&text).map_err(|source| {

@@ -14,7 +14,8 @@ use xmem_report::json::{self, ReplayDocument, Rules};
 use xmem_studies::fit::FitAnswer;
 use xmem_view::{PageFit, PageRun, page};
 
-/// Cards whose memory is drawn beside that of the device, where it is near what the job needs: one for each common size.
+/// Cards whose memory is drawn beside that of the device, where it is near what the job needs and the site's are not known: one for
+/// each common size.
 const COMMON: [&str; 10] = [
     "rtx4060-8g",
     "rtx3060-12g",
@@ -35,19 +36,20 @@ struct Base {
     what_ifs: WhatIfs,
 }
 
-/// Writes the page. `recording` is that of the job as it is, and `devices` are those of the command, the answer's first.
+/// Writes the page. `recording` is that of the job as it is, `devices` are those of the command, the answer's first, and `site` has
+/// those of the site, if they are known.
 pub(super) fn write(
     file: &Path,
     answer: &FitAnswer,
     recording: &Path,
-    devices: &[&Device],
+    (devices, site): (&[&Device], &[&Device]),
     global: &Global,
 ) -> Result<(), CliError> {
     let base = pool::run(None, |_| base(recording, devices[0], &answer.command))?;
     let name = printable(&answer.command);
     let options = format!("--device {}", answer.device.name);
     let replayed = json::line(&ReplayDocument::new(&name, &options, &base.answer, Rules::Explain));
-    let devices: Vec<&Device> = devices[1..].iter().copied().chain(common()).collect();
+    let devices = beside(devices, site);
     let run = PageRun {
         name: &name,
         timeline: &base.timeline,
@@ -62,6 +64,15 @@ pub(super) fn write(
     let text = format!("{} shows the job as it is, and under Fit what was found", shown(file));
     note(&text, global.verbosity());
     Ok(())
+}
+
+/// The devices that are drawn beside the first of the command: its others, and those of the site, else common ones.
+fn beside<'d>(named: &[&'d Device], site: &[&'d Device]) -> Vec<&'d Device> {
+    let others = named[1..].iter().copied();
+    match site {
+        [] => others.chain(common()).collect(),
+        _ => others.chain(site.iter().copied()).collect(),
+    }
 }
 
 fn common<'d>() -> impl Iterator<Item = &'d Device> {
@@ -86,6 +97,14 @@ fn base(recording: &Path, device: &Device, name: &str) -> Result<Base, CliError>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cards_of_the_site_are_drawn_instead_of_common_ones() {
+        let find = |name: &str| xmem::find(name).expect("known");
+        let (t4, a100, l4) = (find("t4-16g"), find("a100-40g"), find("l4-24g"));
+        assert_eq!(beside(&[t4, a100], &[l4]), [a100, l4]);
+        assert_eq!(beside(&[t4], &[]).len(), COMMON.len());
+    }
 
     #[test]
     fn common_cards_are_in_the_catalogue_the_smallest_first() {

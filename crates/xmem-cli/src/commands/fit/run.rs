@@ -17,7 +17,7 @@ use crate::global::{Global, Verbosity};
 use crate::measures::Change;
 use crate::overwrite::{self, Output};
 use crate::terminal::{note, say, shown};
-use crate::{output, style};
+use crate::{config, output, style};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
@@ -26,6 +26,7 @@ use std::time::Instant;
 use xmem::analyzer::recording::MEASURES_KEY;
 use xmem::predict::STEADY_ITERATIONS;
 use xmem::{Bytes, Device};
+use xmem_gate::Site;
 use xmem_recorder::{
     Capacity, CutShort, Interrupts, Measure, Recorded, Request, RestEnd, Stacks, Weights,
     available_memory, wrapper,
@@ -70,6 +71,7 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Outcome {
     if args.law.is_some() {
         law::check(&template, devices.len())?;
     }
+    let site = if args.report.is_some() { config::site()? } else { Site::default() };
     let temporary = match &args.keep {
         Some(path) => {
             std::fs::create_dir_all(path)
@@ -113,7 +115,7 @@ pub(crate) fn run(args: &FitArgs, global: &Global) -> Outcome {
         write_law(file, &answers[0], global)?;
     }
     if let (Some(file), Some(base)) = (&args.report, &first) {
-        page::write(file, &answers[0], base, &devices, global)?;
+        page::write(file, &answers[0], base, (&devices, &site.devices()), global)?;
     }
     if answers.iter().any(|answer| answer.is_interrupted) {
         return Ok(Exit::Interrupted);
