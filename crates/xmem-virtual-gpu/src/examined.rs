@@ -1,9 +1,9 @@
 //! What is found out about an environment once, for every virtual GPU in it.
 
 use crate::environment::{Environment, Requirements};
+use crate::error::PrepareError;
 use crate::kernels::Kernels;
 use crate::native;
-use crate::prepare::PrepareError;
 use crate::stand_ins::{self, Library};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

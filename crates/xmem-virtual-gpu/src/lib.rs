@@ -19,6 +19,7 @@
 
 mod config;
 mod environment;
+mod error;
 mod examined;
 mod family;
 mod kernels;
@@ -28,9 +29,10 @@ mod prepare;
 mod stand_ins;
 
 pub use environment::{Environment, EnvironmentError};
+pub use error::PrepareError;
 pub use examined::{Environments, Examined};
 pub use log::{Call, Log};
-pub use prepare::{Capacity, Completion, Note, Preload, PrepareError, VirtualGpu};
+pub use prepare::{Capacity, Completion, Note, Preload, VirtualGpu};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
