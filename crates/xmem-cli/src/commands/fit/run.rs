@@ -24,7 +24,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use xmem::analyzer::recording::MEASURES_KEY;
-use xmem::predict::STEADY_ITERATIONS;
+use xmem::predict::{Confidence, STEADY_ITERATIONS};
 use xmem::{Bytes, Device};
 use xmem_gate::Site;
 use xmem_recorder::{
@@ -453,12 +453,23 @@ fn notes(found: &mut FitAnswer, recorded: &Recorded, answer: &xmem::Answer, is_l
             "the script was not recorded to its end: what comes later is not in the figures (--time)".to_owned(),
         );
     }
-    let confidence = answer.memory.range.confidence;
-    if confidence < xmem::predict::Confidence::Certain {
-        found.notes.push(format!(
-            "the answer about the job as it is is {}: `xmem profile` says why",
-            confidence.name()
-        ));
+    if let Some(doubt) = doubt(answer.memory.range.confidence) {
+        found.notes.push(format!("{doubt}: `xmem replay` of a recording says why"));
+    }
+}
+
+/// What is not certain about the job as it is.
+const fn doubt(confidence: Confidence) -> Option<&'static str> {
+    match confidence {
+        Confidence::Certain => None,
+        Confidence::Likely => Some("the figures of the job as it is are likely, not certain"),
+        Confidence::Doubtful => Some("the recording of the job as it is may be incomplete"),
+        Confidence::MayFail => {
+            Some("as it is, the job is expected to run, and may run out of memory")
+        }
+        Confidence::MayFit => {
+            Some("as it is, the job is expected to run out of memory, and may fit")
+        }
     }
 }
 
