@@ -190,15 +190,7 @@ impl Search<'_> {
                     Ok(figures) if figures.fits => {
                         limit = Some(limit.map_or(next.percent, |limit| limit.min(next.percent)));
                     }
-                    Ok(figures) => {
-                        left.retain(|other| !is_part(&other.measures, &next.measures));
-                        let more = left.iter_mut().filter(|c| is_part(&next.measures, &c.measures));
-                        for other in more {
-                            // The others of it save at most what they save alone.
-                            let saved = other.saved.saturating_sub(next.saved);
-                            other.needs = other.needs.max(figures.needs.saturating_sub(saved));
-                        }
-                    }
+                    Ok(figures) => next.bounds(figures.needs, &mut left),
                     // What cannot be recorded cannot be with more either.
                     Err(_) => left.retain(|other| !is_part(&next.measures, &other.measures)),
                 }
@@ -315,6 +307,18 @@ struct Combination {
     saved: Bytes,
     /// The least that it may need: savings seldom do more than add up, and do less where a part of it was recorded that does.
     needs: Bytes,
+}
+
+impl Combination {
+    /// Notes what follows for others from the recording of this one, which does not fit.
+    fn bounds(&self, needs: Bytes, others: &mut Vec<Self>) {
+        others.retain(|other| !is_part(&other.measures, &self.measures));
+        for other in others.iter_mut().filter(|other| is_part(&self.measures, &other.measures)) {
+            // What it has beside this one saves at most what that saves alone.
+            let saved = other.saved.saturating_sub(self.saved);
+            other.needs = other.needs.max(needs.saturating_sub(saved));
+        }
+    }
 }
 
 fn is_part(one: &[usize], of: &[usize]) -> bool {
