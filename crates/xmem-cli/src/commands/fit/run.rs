@@ -377,7 +377,10 @@ fn keep_with_recording(found: &FitAnswer, recorded: &mut Recorded, global: &Glob
     let name = shown(recorded.destination.path());
     match xmem_recorder::add_metadata(recorded, MEASURES_KEY, value.trim_end()) {
         Ok(()) => note(
-            &format!("{name} has the job as it is with what was found: xmem check {name}"),
+            &format!(
+                "{name} has the job as it is with what was found: xmem check {name} -d {}",
+                found.device.name
+            ),
             global.verbosity(),
         ),
         Err(error) => say(&format!("note: what was found is not in {name}: {error}")),
