@@ -97,19 +97,15 @@ pub(crate) fn advise(
 
 /// What was recorded with the job for this device, and fits into the memory of it that may be used.
 fn recorded(tried: &TriedMeasures, device: &Device, usable: Bytes) -> Vec<Advice> {
-    if tried.device != device.name {
-        return Vec::new();
-    }
-    let measures = tried.measures.iter().map(|one| {
+    let measures = tried.fitting(&device.name, usable).take(MOST_MEASURES).map(|one| {
         let change = Change::Measures { names: one.names.clone(), gpus: one.gpus };
-        Advice { change, need: one.needs, fits: one.needs <= usable }
+        Advice { change, need: one.needs, fits: true }
     });
-    let largest = tried.largest.iter().map(|one| {
+    let value = tried.fitting_value(&device.name, usable).map(|one| {
         let change = Change::Value { name: one.name.clone(), value: one.value };
-        Advice { change, need: one.needs, fits: one.needs <= usable }
+        Advice { change, need: one.needs, fits: true }
     });
-    let fitting = measures.filter(|advice| advice.fits).take(MOST_MEASURES);
-    fitting.chain(largest.filter(|advice| advice.fits)).collect()
+    measures.chain(value).collect()
 }
 
 /// The fewest changes with which the job fits, each the best of its kind; none if it does not even with all of them. `found` have the

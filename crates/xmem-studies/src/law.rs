@@ -304,8 +304,8 @@ impl<'p> JobLaw<'p> {
                 next.push(middle);
             }
         }
-        next.extend(telling_length(&values, self.bounds()));
-        next.dedup();
+        let telling = telling_length(&values, self.bounds());
+        next.extend(telling.filter(|value| !next.contains(value)));
         next
     }
 

@@ -1,4 +1,4 @@
-//! Why there is no virtual GPU.
+//! The errors of preparing a virtual GPU.
 
 use crate::environment::EnvironmentError;
 use std::io;

@@ -47,6 +47,25 @@ pub struct LargestValue {
     pub needs: Bytes,
 }
 
+impl TriedMeasures {
+    /// The measures with which the job runs on a device in so much of its memory, the best first; none on another device than
+    /// that of the recordings.
+    pub fn fitting<'t>(
+        &'t self,
+        device: &str,
+        memory: Bytes,
+    ) -> impl Iterator<Item = &'t TriedMeasure> + use<'t> {
+        let is_here = self.device == device;
+        self.measures.iter().filter(move |one| is_here && one.needs <= memory)
+    }
+
+    /// The largest value with which it runs there as it is.
+    #[must_use]
+    pub fn fitting_value(&self, device: &str, memory: Bytes) -> Option<&LargestValue> {
+        self.largest.as_ref().filter(|one| self.device == device && one.needs <= memory)
+    }
+}
+
 #[derive(Deserialize)]
 struct KeptDto {
     schema: String,

@@ -49,10 +49,7 @@ pub(super) fn commands(
 fn recorded(job: &Job, answer: &Answer) -> Option<(String, String)> {
     let tried = job.profile().recording()?.tried.as_ref()?;
     let device = answer.device();
-    if tried.device != device.name {
-        return None;
-    }
-    let best = tried.measures.iter().find(|one| one.needs <= device.memory)?;
+    let best = tried.fitting(&device.name, device.memory).next()?;
     let command = match best.gpus {
         1 => "COMMAND".to_owned(),
         gpus => format!("torchrun --nproc-per-node {gpus} SCRIPT"),
