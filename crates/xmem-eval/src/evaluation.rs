@@ -7,12 +7,14 @@
 //! Left to others: making runs and estimates, files, and tables for people.
 
 mod anova;
+mod columns;
 mod configuration;
 mod outcome;
 mod statistics;
 mod summary;
 
 pub use anova::{FactorEffect, effects};
+pub use columns::{EvaluationColumn, EvaluationValues};
 pub use configuration::{Configuration, Grid, sample, shuffled};
 pub use outcome::{EstimatedRun, MemoryByClass, Outcome, SecondRound, TrueRun, relative_error};
 pub use statistics::Spread;
@@ -44,6 +46,17 @@ pub enum TruthSource {
     Readings,
     /// PyTorch's CUDA build ran on a virtual GPU.
     VirtualGpu,
+}
+
+impl TruthSource {
+    /// Its name in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Readings => "readings",
+            Self::VirtualGpu => "virtual-gpu",
+        }
+    }
 }
 
 /// A job without a run, or without one of the estimates.

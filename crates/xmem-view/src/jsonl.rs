@@ -25,7 +25,9 @@ fn cell(column: &Column, row: usize) -> Value {
     match &column.values {
         Values::Integers(values) => values[row].into(),
         Values::OptionalIntegers(values) => values[row].into(),
+        Values::OptionalNumbers(values) => values[row].into(),
         Values::Truths(values) => values[row].into(),
+        Values::OptionalTruths(values) => values[row].into(),
         Values::Texts(values, texts) => {
             values[row].map(|number| texts[number as usize].as_str()).into()
         }

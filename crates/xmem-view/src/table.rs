@@ -2,11 +2,13 @@
 
 use crate::Run;
 use crate::clock::Clock;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use xmem::Bytes;
 use xmem::predict::{PathId, TextId, TimelineBlock};
 use xmem::simulator::PoolKind;
 use xmem::types::{Addr, IterationId};
+use xmem_eval::evaluation::{EvaluationColumn, EvaluationValues};
 
 /// A table of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +36,7 @@ impl RunTable {
 /// A column: its name and its values, one for each row.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) values: Values,
 }
 
@@ -42,20 +44,50 @@ pub(crate) struct Column {
 pub(crate) enum Values {
     Integers(Vec<i64>),
     OptionalIntegers(Vec<Option<i64>>),
+    OptionalNumbers(Vec<Option<f64>>),
     Truths(Vec<bool>),
+    OptionalTruths(Vec<Option<bool>>),
     /// Numbers of texts.
     Texts(Vec<Option<u32>>, Vec<String>),
 }
 
 impl Values {
+    /// Texts, each of them kept once.
+    fn texts<'t>(values: impl Iterator<Item = Option<&'t str>>) -> Self {
+        let mut known: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut texts = Vec::new();
+        let mut number = |text: &'t str| {
+            *known.entry(text).or_insert_with(|| {
+                texts.push(text.to_owned());
+                texts.len() as u32 - 1
+            })
+        };
+        let values = values.map(|text| text.map(&mut number)).collect();
+        Self::Texts(values, texts)
+    }
+
     /// The number of rows.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Integers(values) => values.len(),
             Self::OptionalIntegers(values) => values.len(),
+            Self::OptionalNumbers(values) => values.len(),
             Self::Truths(values) => values.len(),
+            Self::OptionalTruths(values) => values.len(),
             Self::Texts(values, _) => values.len(),
         }
+    }
+}
+
+impl From<EvaluationColumn> for Column {
+    fn from(column: EvaluationColumn) -> Self {
+        let values = match column.values {
+            EvaluationValues::Integers(values) => Values::OptionalIntegers(values),
+            EvaluationValues::Numbers(values) => Values::OptionalNumbers(values),
+            EvaluationValues::Truths(values) => Values::OptionalTruths(values),
+            EvaluationValues::Texts(values) => Values::texts(values.iter().map(Option::as_deref)),
+        };
+        Self { name: column.name.into(), values }
     }
 }
 
@@ -117,7 +149,7 @@ fn op_paths(run: &Run<'_>, blocks: &[TimelineBlock]) -> Column {
         })
     });
     let values = values.collect();
-    Column { name: "op_path", values: Values::Texts(values, texts) }
+    Column { name: "op_path".into(), values: Values::Texts(values, texts) }
 }
 
 fn moments(run: &Run<'_>, clock: &Clock) -> Vec<Column> {
@@ -177,30 +209,25 @@ struct Rows<'a, T> {
 
 impl<'a, T> Rows<'a, T> {
     fn integers(self, name: &'static str, value: impl Fn(&T) -> i64) -> Column {
-        Column { name, values: Values::Integers(self.items.iter().map(value).collect()) }
+        Column {
+            name: name.into(),
+            values: Values::Integers(self.items.iter().map(value).collect()),
+        }
     }
 
     fn optional(self, name: &'static str, value: impl Fn(&T) -> Option<i64>) -> Column {
-        Column { name, values: Values::OptionalIntegers(self.items.iter().map(value).collect()) }
+        Column {
+            name: name.into(),
+            values: Values::OptionalIntegers(self.items.iter().map(value).collect()),
+        }
     }
 
     fn truths(self, name: &'static str, value: impl Fn(&T) -> bool) -> Column {
-        Column { name, values: Values::Truths(self.items.iter().map(value).collect()) }
+        Column { name: name.into(), values: Values::Truths(self.items.iter().map(value).collect()) }
     }
 
     fn texts<'t>(self, name: &'static str, value: impl Fn(&'a T) -> Option<&'t str>) -> Column {
-        let mut known: BTreeMap<&str, u32> = BTreeMap::new();
-        let mut texts = Vec::new();
-        let values = self.items.iter().map(|item| {
-            value(item).map(|text| {
-                *known.entry(text).or_insert_with(|| {
-                    texts.push(text.to_owned());
-                    texts.len() as u32 - 1
-                })
-            })
-        });
-        let values = values.collect();
-        Column { name, values: Values::Texts(values, texts) }
+        Column { name: name.into(), values: Values::texts(self.items.iter().map(value)) }
     }
 }
 

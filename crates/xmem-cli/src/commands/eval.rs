@@ -9,6 +9,7 @@ mod graph_source;
 mod jobs;
 mod matrix;
 mod output;
+mod place;
 mod readings;
 mod rounds;
 mod run;

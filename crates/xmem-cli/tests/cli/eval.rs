@@ -5,6 +5,8 @@ use crate::profile::flat;
 use crate::schema_check::check;
 use crate::shell::{Ran, xmem};
 use expect_test::expect;
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::record::Field;
 use serde_json::Value;
 
 const SCHEMA: &str = include_str!("../../../../docs/schema/xmem.eval.1.schema.json");
@@ -81,6 +83,16 @@ fn published_estimates_are_judged_by_the_equations_of_the_paper() {
         let ran = eval(&folder, &[&args[..], &["--format", format]].concat());
         assert!(ran.code == 0 && ran.stdout.contains(part), "{format}: {}", ran.stdout);
     }
+    let table = folder.path("runs.parquet");
+    let ran = eval(&folder, &[&args[..], &["--format", "parquet", "-o", &table]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let table = std::fs::File::open(table).expect("a table");
+    let table = SerializedFileReader::new(table).expect("a Parquet file");
+    let rows: Vec<_> = table.get_row_iter(None).expect("rows").map(Result::unwrap).collect();
+    let errors = rows.iter().map(|row| row.get_column_iter().find(|c| c.0 == "signed_error"));
+    let errors: Vec<&Field> = errors.map(|error| error.expect("a column").1).collect();
+    assert_eq!(errors[1], &Field::Double(0.029_405_587_061_541_692));
+    assert_eq!(errors.len(), 4);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use xmem::Bytes;
 use xmem_eval::evaluation::{
     Configuration, EstimatedRun, EvaluatedRun, Evaluation, EvaluationFailure, FactorEffect,
-    MemoryByClass, Share, Spread, Summary, TruthSource,
+    MemoryByClass, Share, Spread, Summary,
 };
 
 /// Estimators judged by many runs, by the definitions of the xMem paper.
@@ -203,10 +203,7 @@ impl<'a> EvalDocument<'a> {
         Self {
             schema: "xmem.eval/1",
             title: &evaluation.title,
-            truth: match evaluation.truth {
-                TruthSource::Readings => "readings",
-                TruthSource::VirtualGpu => "virtual-gpu",
-            },
+            truth: evaluation.truth.name(),
             runs: evaluation.runs.len(),
             of: evaluation.of,
             estimators: names().map(|(at, name)| (name, with_all(at))).collect(),

@@ -1,272 +1,132 @@
-//! A Parquet file of integers, truth values and texts.
-//!
-//! Every column chunk has one data page; those of texts have a dictionary in front. Source of numbers and layouts: Apache
-//! Parquet's `parquet.thrift` and `Encodings.md`.
+//! A Parquet file of columns.
 
-use super::thrift::{Record, unsigned};
 use crate::table::{Column, Values};
-use std::collections::BTreeMap;
+use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::types::{ColumnPath, Type, TypePtr};
 use std::ops::Range;
+use std::sync::Arc;
 
-/// Begins and ends a file.
-const MAGIC: &[u8; 4] = b"PAR1";
 /// Rows of a row group, so that a page has about a megabyte.
 const ROWS: usize = 1 << 17;
 /// The level of zstd.
 const LEVEL: i32 = 3;
-
-/// Physical types.
-const BOOLEAN: i32 = 0;
-const INT64: i32 = 2;
-const BYTE_ARRAY: i32 = 6;
-/// Encodings.
-const PLAIN: i32 = 0;
-const RLE: i32 = 3;
-const RLE_DICTIONARY: i32 = 8;
-/// Types of pages.
-const DATA_PAGE: i32 = 0;
-const DICTIONARY_PAGE: i32 = 2;
-/// `CompressionCodec.ZSTD`.
-const ZSTD: i32 = 6;
+/// What writing to memory cannot do.
+const WRITES: &str =
+    "columns of one length, whose types are those of the schema, can be written to memory";
 
 impl Values {
-    const fn physical(&self) -> i32 {
+    const fn physical(&self) -> PhysicalType {
         match self {
-            Self::Integers(_) | Self::OptionalIntegers(_) => INT64,
-            Self::Truths(_) => BOOLEAN,
-            Self::Texts(..) => BYTE_ARRAY,
+            Self::Integers(_) | Self::OptionalIntegers(_) => PhysicalType::INT64,
+            Self::OptionalNumbers(_) => PhysicalType::DOUBLE,
+            Self::Truths(_) | Self::OptionalTruths(_) => PhysicalType::BOOLEAN,
+            Self::Texts(..) => PhysicalType::BYTE_ARRAY,
         }
     }
 
-    const fn is_optional(&self) -> bool {
-        matches!(self, Self::OptionalIntegers(_) | Self::Texts(..))
+    const fn repetition(&self) -> Repetition {
+        match self {
+            Self::Integers(_) | Self::Truths(_) => Repetition::REQUIRED,
+            _ => Repetition::OPTIONAL,
+        }
+    }
+
+    const fn is_text(&self) -> bool {
+        matches!(self, Self::Texts(..))
     }
 }
 
 /// The file of columns of one length, with facts about it.
 pub(super) fn file(columns: &[Column], facts: &[(&str, String)]) -> Vec<u8> {
     let rows = columns.first().map_or(0, |column| column.values.len());
-    let mut bytes = MAGIC.to_vec();
-    let mut groups = Vec::new();
+    let mut bytes = Vec::new();
+    let mut file =
+        SerializedFileWriter::new(&mut bytes, schema(columns), properties(columns, facts))
+            .expect(WRITES);
     for start in (0..rows).step_by(ROWS) {
-        groups.push(group(columns, start..rows.min(start + ROWS), &mut bytes));
+        let rows = start..rows.min(start + ROWS);
+        let mut group = file.next_row_group().expect(WRITES);
+        for column in columns {
+            let mut chunk = group.next_column().expect(WRITES).expect("a column of the schema");
+            write(&column.values, rows.clone(), &mut chunk);
+            chunk.close().expect(WRITES);
+        }
+        group.close().expect(WRITES);
     }
-    let facts = facts.iter().map(|(key, value)| Record::new().text(1, key).text(2, value));
-    let orders = columns.iter().map(|_| Record::new().record(1, Record::new()));
-    let footer = Record::new()
-        .i32(1, 2)
-        .records(2, schema(columns))
-        .i64(3, rows as i64)
-        .records(4, groups)
-        .records(5, facts.collect())
-        .text(6, concat!("xmem version ", env!("CARGO_PKG_VERSION")))
-        .records(7, orders.collect())
-        .into_bytes();
-    bytes.extend_from_slice(&footer);
-    bytes.extend_from_slice(&(footer.len() as u32).to_le_bytes());
-    bytes.extend_from_slice(MAGIC);
+    file.close().expect(WRITES);
     bytes
 }
 
-/// The root with the number of columns, then the columns.
-fn schema(columns: &[Column]) -> Vec<Record> {
-    let mut elements = vec![Record::new().text(4, "schema").i32(5, columns.len() as i32)];
-    elements.extend(columns.iter().map(|column| {
-        let element = Record::new()
-            .i32(1, column.values.physical())
-            .i32(3, column.values.is_optional().into())
-            .text(4, column.name);
-        match column.values {
-            // UTF-8, in the words of old readers and of new ones.
-            Values::Texts(..) => {
-                element.i32(6, 0).record(10, Record::new().record(1, Record::new()))
-            }
-            _ => element,
-        }
-    }));
-    elements
+fn schema(columns: &[Column]) -> TypePtr {
+    let fields = columns.iter().map(|column| {
+        let values = &column.values;
+        let field = Type::primitive_type_builder(&column.name, values.physical())
+            .with_repetition(values.repetition())
+            .with_logical_type(values.is_text().then_some(LogicalType::String));
+        Arc::new(field.build().expect("a type with its own logical type"))
+    });
+    let group = Type::group_type_builder("schema").with_fields(fields.collect());
+    Arc::new(group.build().expect("a group of types"))
 }
 
-/// Writes some rows, and returns what the footer says about them.
-fn group(columns: &[Column], rows: Range<usize>, bytes: &mut Vec<u8>) -> Record {
-    let begin = bytes.len();
-    let mut plain = 0;
-    let chunks: Vec<Record> = columns
+/// Texts have a dictionary; addresses and sizes gain nothing by one.
+fn properties(columns: &[Column], facts: &[(&str, String)]) -> WriterPropertiesPtr {
+    let facts = facts
         .iter()
-        .map(|column| {
-            let (chunk, size) = chunk(column, rows.clone(), bytes);
-            plain += size;
-            chunk
+        .map(|(key, value)| KeyValue { key: (*key).to_owned(), value: Some(value.clone()) });
+    let level = ZstdLevel::try_new(LEVEL).expect("a level of zstd");
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(level))
+        .set_created_by(concat!("xmem version ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_key_value_metadata(Some(facts.collect()))
+        .set_dictionary_enabled(false);
+    for column in columns.iter().filter(|column| column.values.is_text()) {
+        let path = ColumnPath::from(column.name.as_ref());
+        properties = properties.set_column_dictionary_enabled(path, true);
+    }
+    Arc::new(properties.build())
+}
+
+/// Writes a column's values of some rows.
+fn write(values: &Values, rows: Range<usize>, chunk: &mut SerializedColumnWriter<'_>) {
+    match values {
+        Values::Integers(values) => required::<Int64Type>(&values[rows], chunk),
+        Values::OptionalIntegers(values) => {
+            optional::<Int64Type>(values[rows].iter().copied(), chunk);
+        }
+        Values::OptionalNumbers(values) => {
+            optional::<DoubleType>(values[rows].iter().copied(), chunk);
+        }
+        Values::Truths(values) => required::<BoolType>(&values[rows], chunk),
+        Values::OptionalTruths(values) => optional::<BoolType>(values[rows].iter().copied(), chunk),
+        Values::Texts(values, texts) => {
+            let texts: Vec<ByteArray> =
+                texts.iter().map(|text| ByteArray::from(text.as_str())).collect();
+            let text = |number: &Option<u32>| number.map(|number| texts[number as usize].clone());
+            optional::<ByteArrayType>(values[rows].iter().map(text), chunk);
+        }
+    }
+}
+
+fn required<T: DataType>(values: &[T::T], chunk: &mut SerializedColumnWriter<'_>) {
+    chunk.typed::<T>().write_batch(values, None, None).expect(WRITES);
+}
+
+fn optional<T: DataType>(
+    values: impl Iterator<Item = Option<T::T>>,
+    chunk: &mut SerializedColumnWriter<'_>,
+) {
+    let mut present = Vec::new();
+    let levels: Vec<i16> = values
+        .map(|value| {
+            let level = value.is_some().into();
+            present.extend(value);
+            level
         })
         .collect();
-    Record::new()
-        .records(1, chunks)
-        .i64(2, plain)
-        .i64(3, rows.len() as i64)
-        .i64(5, begin as i64)
-        .i64(6, (bytes.len() - begin) as i64)
-}
-
-/// Writes a column's values of some rows, and returns what the footer says about them, with their size before compression.
-fn chunk(column: &Column, rows: Range<usize>, bytes: &mut Vec<u8>) -> (Record, i64) {
-    let begin = bytes.len();
-    let count = rows.len() as i32;
-    let mut plain = 0;
-    let (page, dictionary) = content(&column.values, rows);
-    let first = dictionary.map(|dictionary| {
-        let header = Record::new().i32(1, dictionary.count).i32(2, PLAIN);
-        plain += self::page(DICTIONARY_PAGE, 7, header, &dictionary.bytes, bytes);
-        begin as i64
-    });
-    let at = bytes.len() as i64;
-    let encoding = if first.is_some() { RLE_DICTIONARY } else { PLAIN };
-    let header = Record::new().i32(1, count).i32(2, encoding).i32(3, RLE).i32(4, RLE);
-    plain += self::page(DATA_PAGE, 5, header, &page.bytes, bytes);
-    let encodings: &[i32] =
-        if first.is_some() { &[PLAIN, RLE, RLE_DICTIONARY] } else { &[PLAIN, RLE] };
-    let mut facts = Record::new()
-        .i32(1, column.values.physical())
-        .numbers(2, encodings)
-        .texts(3, &[column.name])
-        .i32(4, ZSTD)
-        .i64(5, count.into())
-        .i64(6, plain)
-        .i64(7, (bytes.len() - begin) as i64)
-        .i64(9, at);
-    if let Some(first) = first {
-        facts = facts.i64(11, first);
-    }
-    let facts = facts.record(12, Record::new().i64(3, page.nulls));
-    (Record::new().i64(2, 0).record(3, facts), plain)
-}
-
-/// The content of a data page before compression.
-#[derive(Debug, Default)]
-struct Page {
-    bytes: Vec<u8>,
-    nulls: i64,
-}
-
-/// The content of a dictionary page before compression.
-#[derive(Debug, Default)]
-struct Dictionary {
-    bytes: Vec<u8>,
-    count: i32,
-}
-
-fn content(values: &Values, rows: Range<usize>) -> (Page, Option<Dictionary>) {
-    match values {
-        Values::Integers(values) => {
-            let bytes = values[rows].iter().flat_map(|value| value.to_le_bytes()).collect();
-            (Page { bytes, nulls: 0 }, None)
-        }
-        Values::OptionalIntegers(values) => {
-            let mut page = with_levels(values[rows.clone()].iter().map(Option::is_some));
-            let values = values[rows].iter().flatten();
-            page.bytes.extend(values.flat_map(|value| value.to_le_bytes()));
-            (page, None)
-        }
-        Values::Truths(values) => {
-            let bits: Vec<u32> = values[rows].iter().map(|value| u32::from(*value)).collect();
-            (Page { bytes: packed(&bits, 1), nulls: 0 }, None)
-        }
-        Values::Texts(values, texts) => {
-            let values = &values[rows];
-            let mut page = with_levels(values.iter().map(Option::is_some));
-            let mut dictionary = Dictionary::default();
-            let mut known: BTreeMap<u32, u32> = BTreeMap::new();
-            let numbers = values.iter().flatten().map(|&text| {
-                *known.entry(text).or_insert_with(|| {
-                    let text = texts[text as usize].as_bytes();
-                    dictionary.bytes.extend((text.len() as u32).to_le_bytes());
-                    dictionary.bytes.extend_from_slice(text);
-                    dictionary.count += 1;
-                    dictionary.count as u32 - 1
-                })
-            });
-            let numbers: Vec<u32> = numbers.collect();
-            let width = 32 - (dictionary.count as u32).saturating_sub(1).leading_zeros();
-            page.bytes.push(width as u8);
-            run(&numbers, width, &mut page.bytes);
-            (page, Some(dictionary))
-        }
-    }
-}
-
-/// A page that begins with the levels that say where values are: their length, then one bit for each row.
-fn with_levels(has_value: impl Iterator<Item = bool>) -> Page {
-    let levels: Vec<u32> = has_value.map(u32::from).collect();
-    let mut encoded = Vec::new();
-    run(&levels, 1, &mut encoded);
-    let mut bytes = (encoded.len() as u32).to_le_bytes().to_vec();
-    bytes.extend(encoded);
-    Page { bytes, nulls: levels.iter().filter(|level| **level == 0).count() as i64 }
-}
-
-/// Numbers as one bit-packed run: its groups of eight, then their bits.
-fn run(numbers: &[u32], width: u32, bytes: &mut Vec<u8>) {
-    if numbers.is_empty() {
-        return;
-    }
-    let groups = numbers.len().div_ceil(8);
-    unsigned(bytes, (groups as u64) << 1 | 1);
-    let mut bits = packed(numbers, width);
-    bits.resize(groups * width as usize, 0);
-    bytes.extend(bits);
-}
-
-/// Numbers of `width` bits, the lowest bit of each first.
-fn packed(numbers: &[u32], width: u32) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(numbers.len() * width as usize / 8 + 1);
-    let (mut open, mut filled) = (0_u64, 0);
-    for &number in numbers {
-        open |= u64::from(number) << filled;
-        filled += width;
-        while filled >= 8 {
-            bytes.push(open as u8);
-            open >>= 8;
-            filled -= 8;
-        }
-    }
-    if filled > 0 {
-        bytes.push(open as u8);
-    }
-    bytes
-}
-
-/// Writes a page, compressed, behind its header, and returns its size with the header before compression.
-fn page(kind: i32, field: u8, header: Record, content: &[u8], bytes: &mut Vec<u8>) -> i64 {
-    let compressed =
-        zstd::bulk::compress(content, LEVEL).expect("memory is the only thing that zstd needs");
-    let header = Record::new()
-        .i32(1, kind)
-        .i32(2, content.len() as i32)
-        .i32(3, compressed.len() as i32)
-        .record(field, header)
-        .into_bytes();
-    bytes.extend_from_slice(&header);
-    bytes.extend_from_slice(&compressed);
-    (header.len() + content.len()) as i64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The example of `Encodings.md`: 0 to 7 in three bits each.
-    #[test]
-    fn bits_are_packed_from_the_lowest_on() {
-        assert_eq!(packed(&[0, 1, 2, 3, 4, 5, 6, 7], 3), [0b1000_1000, 0b1100_0110, 0b1111_1010]);
-        assert_eq!(packed(&[1, 0, 1], 1), [0b101]);
-        assert!(packed(&[0, 0], 0).is_empty());
-    }
-
-    #[test]
-    fn a_run_is_filled_up_to_groups_of_eight() {
-        let mut bytes = Vec::new();
-        run(&[1; 9], 1, &mut bytes);
-        assert_eq!(bytes, [2 << 1 | 1, 0xff, 1]);
-        let page = with_levels([true, false, true].into_iter());
-        assert_eq!((page.bytes.as_slice(), page.nulls), (&[2, 0, 0, 0, 3, 0b101][..], 1));
-    }
+    chunk.typed::<T>().write_batch(&present, Some(&levels), None).expect(WRITES);
 }

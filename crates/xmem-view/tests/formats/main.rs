@@ -7,4 +7,3 @@ mod protobuf;
 mod run;
 mod speedscope;
 mod svg;
-mod thrift;

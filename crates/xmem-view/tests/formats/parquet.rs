@@ -1,133 +1,53 @@
-//! The tables, read without a library for Parquet, and as JSON lines.
+//! The tables as Parquet, and as JSON lines.
 
 use crate::run::Recorded;
-use crate::thrift::{Record, varint};
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::record::Field;
 use std::collections::BTreeMap;
+use std::time::Duration;
+use xmem::Bytes;
+use xmem_eval::evaluation::{
+    Configuration, EstimatedRun, EvaluatedRun, Evaluation, SecondRound, TrueRun, TruthSource,
+};
 use xmem_view::RunTable;
 
 /// A table: its columns by name, and the facts of the file.
 #[derive(Debug, Default)]
 struct Table {
     rows: i64,
-    columns: BTreeMap<String, Vec<Option<Cell>>>,
+    columns: BTreeMap<String, Vec<Field>>,
     facts: BTreeMap<String, String>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-enum Cell {
-    Number(i64),
-    Truth(bool),
-    Text(String),
-}
-
 impl Table {
-    fn read(file: &[u8]) -> Self {
-        assert!(file.starts_with(b"PAR1") && file.ends_with(b"PAR1"));
-        let end = file.len() - 8;
-        let length = u32::from_le_bytes(file[end..end + 4].try_into().expect("four bytes"));
-        let footer = Record::take(&mut &file[end - length as usize..end]);
-        let mut table = Self { rows: footer.number(3), ..Self::default() };
-        for fact in footer.records(5) {
-            table.facts.insert(fact.text(1).to_owned(), fact.text(2).to_owned());
+    fn read(file: Vec<u8>) -> Self {
+        let file = SerializedFileReader::new(bytes::Bytes::from(file)).expect("a Parquet file");
+        let about = file.metadata().file_metadata();
+        let mut table = Self { rows: about.num_rows(), ..Self::default() };
+        for fact in about.key_value_metadata().into_iter().flatten() {
+            table.facts.insert(fact.key.clone(), fact.value.clone().unwrap_or_default());
         }
-        let columns: Vec<&Record> = footer.records(2).skip(1).collect();
-        for group in footer.records(4) {
-            for (column, chunk) in columns.iter().zip(group.records(1)) {
-                let cells = cells(column, chunk.record(3), file);
-                assert_eq!(cells.len() as i64, group.number(3));
-                table.columns.entry(column.text(4).to_owned()).or_default().extend(cells);
+        for column in about.schema_descr().columns() {
+            table.columns.insert(column.name().to_owned(), Vec::new());
+        }
+        for row in file.get_row_iter(None).expect("rows") {
+            for (name, field) in row.expect("a row").into_columns() {
+                table.columns.get_mut(&name).expect("a column").push(field);
             }
         }
         table
     }
 
     fn numbers(&self, name: &str) -> Vec<Option<i64>> {
-        let cells = self.columns[name].iter();
-        cells
-            .map(|cell| match cell {
-                Some(Cell::Number(number)) => Some(*number),
-                None => None,
+        let fields = self.columns[name].iter();
+        fields
+            .map(|field| match field {
+                Field::Long(number) => Some(*number),
+                Field::Null => None,
                 other => panic!("{other:?} is no number"),
             })
             .collect()
     }
-}
-
-/// A page's header and its content.
-fn page(file: &[u8], at: i64) -> (Record, Vec<u8>) {
-    let mut rest = &file[at as usize..];
-    let header = Record::take(&mut rest);
-    let size = header.number(2) as usize;
-    let content = zstd::bulk::decompress(&rest[..header.number(3) as usize], size);
-    let content = content.expect("zstd");
-    assert_eq!(content.len(), size);
-    (header, content)
-}
-
-fn cells(column: &Record, chunk: &Record, file: &[u8]) -> Vec<Option<Cell>> {
-    let (header, content) = page(file, chunk.number(9));
-    let count = header.record(5).number(1) as usize;
-    let mut content = content.as_slice();
-    let is_there = if column.number(3) == 1 {
-        let (length, rest) = content.split_at(4);
-        let length = u32::from_le_bytes(length.try_into().expect("four bytes"));
-        let (mut levels, rest) = rest.split_at(length as usize);
-        content = rest;
-        run(&mut levels, 1, count).into_iter().map(|level| level == 1).collect()
-    } else {
-        vec![true; count]
-    };
-    let present = is_there.iter().filter(|there| **there).count();
-    assert_eq!(chunk.record(12).number(3) as usize, count - present, "nulls");
-    let mut values = match column.number(1) {
-        0 => bits(content, 1, present).into_iter().map(|bit| Cell::Truth(bit == 1)).collect(),
-        2 => numbers(content).into_iter().map(Cell::Number).collect::<Vec<_>>(),
-        6 => {
-            assert!(chunk.has(11), "texts have a dictionary");
-            let texts = texts(&page(file, chunk.number(11)).1);
-            let (width, mut rest) = content.split_first().expect("a width");
-            let numbers = run(&mut rest, u32::from(*width), present);
-            numbers.into_iter().map(|number| Cell::Text(texts[number as usize].clone())).collect()
-        }
-        kind => panic!("type {kind}"),
-    }
-    .into_iter();
-    let cells = is_there.into_iter().map(|there| there.then(|| values.next().expect("a value")));
-    cells.collect()
-}
-
-fn numbers(bytes: &[u8]) -> Vec<i64> {
-    bytes.chunks(8).map(|n| i64::from_le_bytes(n.try_into().expect("eight bytes"))).collect()
-}
-
-fn texts(mut bytes: &[u8]) -> Vec<String> {
-    let mut texts = Vec::new();
-    while !bytes.is_empty() {
-        let (length, rest) = bytes.split_at(4);
-        let length = u32::from_le_bytes(length.try_into().expect("four bytes")) as usize;
-        texts.push(String::from_utf8(rest[..length].to_vec()).expect("UTF-8"));
-        bytes = &rest[length..];
-    }
-    texts
-}
-
-/// Bit-packed numbers with their header.
-fn run(bytes: &mut &[u8], width: u32, count: usize) -> Vec<u32> {
-    if count == 0 {
-        return Vec::new();
-    }
-    let header = varint(bytes);
-    assert_eq!(header & 1, 1, "bit-packed");
-    assert_eq!(bytes.len(), (header >> 1) as usize * width as usize);
-    bits(bytes, width, count)
-}
-
-fn bits(bytes: &[u8], width: u32, count: usize) -> Vec<u32> {
-    let bit = |at: usize| u32::from(bytes[at / 8] >> (at % 8) & 1);
-    let number = |row: usize| {
-        (0..width as usize).map(|place| bit(row * width as usize + place) << place).sum()
-    };
-    (0..count).map(number).collect()
 }
 
 #[test]
@@ -135,26 +55,26 @@ fn blocks_at_the_peak_add_up_to_it() {
     for path in ["gpt2_adamw/trace.json.zst", "mlp_adam/trace.json.zst"] {
         let recorded = Recorded::trace(path);
         let run = recorded.run();
-        let table = Table::read(&xmem_view::parquet(&run, RunTable::Blocks));
+        let table = Table::read(xmem_view::parquet(&run, RunTable::Blocks));
         assert_eq!(table.rows as usize, run.timeline.blocks.len(), "{path}");
         assert_eq!(table.facts["xmem.schema"], "xmem.blocks/1");
         let peak = run.answer.memory.peak.allocated.get();
         assert_eq!(table.facts["xmem.peak_allocated_bytes"], peak.to_string());
         let at_peak = &table.columns["at_peak"];
         let sizes = table.numbers("size_bytes");
-        let is_there = |cell: &Option<Cell>| *cell == Some(Cell::Truth(true));
-        let there = sizes.iter().zip(at_peak).filter(|(_, cell)| is_there(cell));
+        let there = sizes.iter().zip(at_peak).filter(|(_, field)| **field == Field::Bool(true));
         assert_eq!(there.filter_map(|(size, _)| *size).sum::<i64>() as u64, peak, "{path}");
+        let freed = table.numbers("freed");
         for (row, block) in run.timeline.blocks.iter().enumerate() {
             let text = |column: &str| match &table.columns[column][row] {
-                Some(Cell::Text(text)) => text.as_str(),
-                None => "",
+                Field::Str(text) => text.as_str(),
+                Field::Null => "",
                 other => panic!("{other:?} is no text"),
             };
             assert_eq!(text("role"), block.role.name());
             assert_eq!(text("module"), run.timeline.text(block.module));
             assert_eq!(text("op"), run.timeline.text(block.op));
-            assert_eq!(table.numbers("freed")[row], block.freed.map(i64::from));
+            assert_eq!(freed[row], block.freed.map(i64::from));
         }
     }
 }
@@ -163,7 +83,7 @@ fn blocks_at_the_peak_add_up_to_it() {
 fn moments_have_the_peaks_and_segments_add_up() {
     let recorded = Recorded::trace("mlp_adam/trace.json.zst");
     let run = recorded.run();
-    let moments = Table::read(&xmem_view::parquet(&run, RunTable::Moments));
+    let moments = Table::read(xmem_view::parquet(&run, RunTable::Moments));
     let highest =
         |name: &str| moments.numbers(name).into_iter().flatten().max().unwrap_or(0) as u64;
     let peak = &run.answer.memory.peak;
@@ -171,7 +91,7 @@ fn moments_have_the_peaks_and_segments_add_up() {
     assert_eq!(highest("requested_bytes"), peak.requested.get());
     assert_eq!(highest("reserved_bytes"), peak.reserved.get());
     assert!(moments.numbers("time_ns").is_sorted());
-    let segments = Table::read(&xmem_view::parquet(&run, RunTable::Segments));
+    let segments = Table::read(xmem_view::parquet(&run, RunTable::Segments));
     assert_eq!(segments.rows as usize, run.timeline.segments.len());
     let ends = segments.numbers("end");
     let held = segments.numbers("size_bytes").into_iter().zip(ends).filter(|row| row.1.is_none());
@@ -183,7 +103,7 @@ fn moments_have_the_peaks_and_segments_add_up() {
 fn a_run_without_memory_is_an_empty_table() {
     let recorded = Recorded::text(r#"{"traceEvents": []}"#);
     for table in [RunTable::Blocks, RunTable::Moments, RunTable::Segments] {
-        let read = Table::read(&xmem_view::parquet(&recorded.run(), table));
+        let read = Table::read(xmem_view::parquet(&recorded.run(), table));
         assert_eq!((read.rows, read.facts["xmem.schema"].as_str()), (0, table.schema()));
     }
 }
@@ -193,7 +113,7 @@ fn lines_of_json_have_the_cells_of_parquet() {
     let recorded = Recorded::trace("mlp_adam/trace.json.zst");
     let run = recorded.run();
     for kind in [RunTable::Blocks, RunTable::Moments, RunTable::Segments] {
-        let table = Table::read(&xmem_view::parquet(&run, kind));
+        let table = Table::read(xmem_view::parquet(&run, kind));
         let text = xmem_view::jsonl(&run, kind);
         assert_eq!(text.lines().count() as i64, table.rows);
         for (row, line) in text.lines().enumerate() {
@@ -202,13 +122,60 @@ fn lines_of_json_have_the_cells_of_parquet() {
             assert_eq!(object.len(), table.columns.len());
             for (name, value) in object {
                 let expected = match &table.columns[&name][row] {
-                    None => serde_json::Value::Null,
-                    Some(Cell::Number(number)) => (*number).into(),
-                    Some(Cell::Truth(truth)) => (*truth).into(),
-                    Some(Cell::Text(text)) => text.as_str().into(),
+                    Field::Null => serde_json::Value::Null,
+                    Field::Long(number) => (*number).into(),
+                    Field::Bool(truth) => (*truth).into(),
+                    Field::Str(text) => text.as_str().into(),
+                    other => panic!("{other:?}"),
                 };
                 assert_eq!(value, expected, "{kind:?}: {name} of row {row}");
             }
         }
     }
+}
+
+#[test]
+fn an_evaluation_is_a_row_for_each_estimate() {
+    let estimate = |memory: u64| EstimatedRun {
+        memory: Bytes::mib(memory),
+        reserve: Bytes::mib(memory),
+        range: None,
+        out_of_memory: false,
+        second: Some(SecondRound { out_of_memory: true, error: None }),
+        runtime: Some(Duration::from_millis(1500)),
+        classes: None,
+    };
+    let run = EvaluatedRun {
+        configuration: Configuration::new(
+            [("batch", "8"), ("device", "t4-16g")]
+                .map(|(factor, value)| (factor.to_owned(), value.to_owned())),
+        ),
+        truth: TrueRun {
+            peak: Bytes::mib(100),
+            out_of_memory: false,
+            capacity: Bytes::mib(200),
+            classes: None,
+        },
+        estimates: vec![Some(estimate(110)), None, Some(estimate(100))],
+    };
+    let evaluation = Evaluation {
+        title: "A network".to_owned(),
+        truth: TruthSource::Readings,
+        estimators: ["a", "b", "c"].map(str::to_owned).to_vec(),
+        runs: vec![run],
+        failures: Vec::new(),
+        of: 1,
+    };
+    let table = Table::read(xmem_view::evaluation_parquet(&evaluation));
+    assert_eq!(table.rows, 2);
+    assert_eq!(table.facts["xmem.truth"], "readings");
+    assert_eq!(table.numbers("batch"), [Some(8), Some(8)]);
+    assert_eq!(table.numbers("memory_bytes"), [Some(110 << 20), Some(100 << 20)]);
+    assert_eq!(table.numbers("low_bytes"), [None, None]);
+    let column = |name: &str| table.columns[name].clone();
+    assert_eq!(column("estimator"), ["a", "c"].map(|name| Field::Str(name.to_owned())));
+    assert_eq!(column("error"), [Field::Double(0.1), Field::Double(0.0)]);
+    assert_eq!(column("usable"), [Field::Bool(false), Field::Bool(false)]);
+    assert_eq!(column("second_error"), [Field::Null, Field::Null]);
+    assert_eq!(column("runtime_s"), [Field::Double(1.5), Field::Double(1.5)]);
 }

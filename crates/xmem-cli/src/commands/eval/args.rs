@@ -1,5 +1,6 @@
 //! Arguments of `xmem eval`.
 
+use super::place::StorePlace;
 use crate::cudnn::CudnnArgs;
 use crate::shard::Shard;
 use crate::values::count;
@@ -23,7 +24,7 @@ pub(crate) const SHORT_HELP: &[&str] =
         xmem eval benches/paper/xmem.toml --readings benches/paper/readings.csv --format html -o paper.html\n  \
         xmem eval benches/paper/xmem.toml --readings benches/paper/readings.csv --estimators xmem-original,dnnmem\n  \
         xmem eval matrix.toml --shard 3/64 --store /shared/store\n  \
-        xmem eval matrix.toml --on slurm --shards 64 --store /shared/store | sbatch\n\n\
+        xmem eval matrix.toml --on slurm --shards 64 --store /shared/store --submit\n\n\
         Exit code: 0 all jobs were evaluated, 2 usage error, 3 a file cannot be read or written, 4 some jobs could\n\
         not be evaluated."
 )]
@@ -47,15 +48,18 @@ pub(crate) struct EvalArgs {
     /// Estimators to judge, in place of all of the matrix and of the readings; those of the readings alone need no recording
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) estimators: Vec<String>,
-    /// Folder with the recordings [default: MATRIX.store beside the matrix]
+    /// Folder with the recordings, or s3://BUCKET/PREFIX, gs:// or az:// [default: MATRIX.store beside the matrix]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(crate) store: Option<PathBuf>,
+    pub(crate) store: Option<StorePlace>,
     /// Record the jobs of one part of all, for example 3/64, and print no answer; run without it when all parts are done
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
     /// Print a job script for a cluster that records all parts, instead of recording
     #[arg(long, value_enum, value_name = "CLUSTER", conflicts_with_all = ["shard", "format", "without_recording"], requires = "shards")]
     pub(crate) on: Option<Cluster>,
+    /// Submit the job script instead of printing it, with sbatch, kubectl or Python
+    #[arg(long, requires = "on", conflicts_with = "output")]
+    pub(crate) submit: bool,
     /// Parts of the job script
     #[arg(long, value_name = "N", requires = "on", value_parser = count::<NonZeroU64>)]
     pub(crate) shards: Option<NonZeroU64>,
@@ -94,6 +98,8 @@ pub(crate) enum EvalFormat {
     Json,
     /// A row for each job and estimator.
     Csv,
+    /// The same rows, for data frames.
+    Parquet,
     /// Tables for a document.
     Markdown,
     /// A page with the figures.
@@ -107,6 +113,8 @@ pub(crate) enum Cluster {
     Slurm,
     /// An Indexed Job, for kubectl apply.
     Kubernetes,
+    /// Tasks of Ray: a script for Python.
+    Ray,
 }
 
 fn only(text: &str) -> Result<(String, String), String> {

@@ -1,11 +1,15 @@
 //! Evaluations that cannot be made.
 
+use super::place::StorePlace;
 use crate::error::failures;
 use crate::terminal::shown;
 use miette::Diagnostic;
 use std::io;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use thiserror::Error;
+use xmem_objects::ObjectsError;
+use xmem_tempfiles::FolderError;
 
 failures! {
     /// An evaluation that cannot be made.
@@ -96,9 +100,9 @@ failures! {
             example: "xmem eval matrix.toml --readings broken.csv",
             fix: "Correct the column that the message names; `xmem eval --help` describes the options.",
         },
-        #[error("cannot write to the store `{}`", shown(path))]
+        #[error("cannot write to the store `{store}`")]
         #[diagnostic(help("--store DIR names another folder"))]
-        Store { path: PathBuf, source: io::Error } => Unreadable XM0912 {
+        Store { store: StorePlace, source: io::Error } => Unreadable XM0912 {
             title: "folder that cannot be written",
             cause: "The folder of `--store` or `--figures` cannot be created or written.",
             example: "xmem eval matrix.toml --store /proc/store",
@@ -107,9 +111,9 @@ failures! {
         #[error("cannot make the folder `{}`", shown(path))]
         #[diagnostic(help("--figures needs a folder that can be written to"))]
         Figures { path: PathBuf, source: io::Error } => Unreadable XM0912,
-        #[error("the store `{}` contains no recording of the {count} jobs", shown(path))]
+        #[error("the store `{store}` contains no recording of the {count} jobs")]
         #[diagnostic(help("run without --without-recording, or name the store with --store"))]
-        Empty { path: PathBuf, count: usize } => Unreadable XM0913 {
+        Empty { store: StorePlace, count: usize } => Unreadable XM0913 {
             title: "store without the jobs",
             cause:
                 "`--without-recording` takes recordings from the store, and the store has no recording of these jobs.",
@@ -136,7 +140,37 @@ failures! {
                  folder.",
         },
         #[error("--on needs a store that all machines of the cluster have")]
-        #[diagnostic(help("--store names a folder of a shared file system"))]
+        #[diagnostic(help("--store names a folder of a shared file system, or s3://BUCKET/PREFIX"))]
         NoStore => Usage XM0915,
+        #[error("cannot use the object store")]
+        #[diagnostic(help(
+            "the environment names credentials, region and endpoint: AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL and so on"
+        ))]
+        Objects(#[from] ObjectsError) => Unreadable XM0916 {
+            title: "object store that cannot be used",
+            cause:
+                "The object store of `--store` cannot be reached, has no such bucket, or refuses the credentials of \
+                 the environment.",
+            example: "xmem eval matrix.toml --store s3://missing-bucket/runs",
+            fix:
+                "Set the variables that the provider's own tools read, for example `AWS_ACCESS_KEY_ID`, \
+                 `AWS_SECRET_ACCESS_KEY` and `AWS_REGION`; `AWS_ENDPOINT_URL` for another server, and \
+                 `AWS_ALLOW_HTTP=true` if it has no TLS.",
+        },
+        #[error("refusing to write Parquet to a terminal")]
+        #[diagnostic(help("name a file: -o runs.parquet"))]
+        FileToTerminal => Usage XM0442,
+        #[error("cannot make a folder for copies of recordings")]
+        TemporaryFolder(#[from] FolderError) => Unreadable XM0912,
+        #[error("cannot start `{program}`")]
+        #[diagnostic(help("print the job script without --submit, and submit it where `{program}` is installed"))]
+        NotStarted { program: String, source: io::Error } => Unreadable XM0917 {
+            title: "job script that was not submitted",
+            cause: "`--submit` hands the job script to `sbatch`, `kubectl` or Python, which is missing or failed.",
+            example: "xmem eval matrix.toml --on slurm --shards 8 --store /shared/store --submit",
+            fix: "Print the script without `--submit`, and submit it yourself: the message of the program says why it failed.",
+        },
+        #[error("`{program}` did not take the job script: {status}")]
+        NotSubmitted { program: String, status: ExitStatus } => Unreadable XM0917,
     }
 }

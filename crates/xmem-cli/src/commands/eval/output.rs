@@ -21,6 +21,10 @@ pub(super) fn write(
     }
     let file = args.output.as_deref();
     let page = match args.format {
+        EvalFormat::Parquet => {
+            let table = xmem_view::evaluation_parquet(evaluation);
+            return output::bytes(file, |out| Ok(out.write_all(&table)?));
+        }
         EvalFormat::Text if is_quiet => text::evaluation_brief(evaluation),
         EvalFormat::Text => text::evaluation(evaluation, &style::of_output(file)),
         EvalFormat::Json => json::pretty(&json::EvalDocument::new(evaluation)),

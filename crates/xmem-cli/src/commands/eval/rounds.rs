@@ -12,6 +12,7 @@ use crate::terminal::shown;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -151,11 +152,11 @@ impl Rounds<'_> {
     ) -> Result<EstimatedRun, Missing> {
         let (estimated, took) = match estimator.engine.of_recorder() {
             Some(engine) => {
-                let (key, round) = self.recorded(job, command, engine)?;
+                let (trace, round) = self.recorded(job, command, engine)?;
                 let started = Instant::now();
-                let trace = self.store.trace(&key);
-                let read =
-                    Job::from_path(&trace, &ReadOptions::default()).map_err(|e| e.to_string())?;
+                let read = Job::from_path(&trace, &ReadOptions::default());
+                self.store.was_read(&trace);
+                let read = read.map_err(|error| error.to_string())?;
                 let builder = figures::builder(&job.device);
                 let estimated = figures::of_job(&read, builder, job, estimator, self.classes)?;
                 (estimated, round.took() + started.elapsed())
@@ -201,15 +202,15 @@ impl Rounds<'_> {
         let path = self.store.graph(&key);
         // Jobs that differ in sizes alone have one graph.
         let round = self.exports.once(&key, || {
-            if let Some(round) = self.store.find(&key)
-                && path.exists()
+            if let Some(round) = self.find(&key)?
+                && self.store.kept_graph(&key).map_err(|error| self.unreadable(&error))?.is_some()
             {
                 return Ok(round);
             }
             self.may_record()?;
             let exported = exports::export(&command, &path, &job.device)?;
             let round = Round::new(&command, None, false, exported.took, exported.torch);
-            self.put(&key, &round)?;
+            self.put(&key, &round, Some(&path))?;
             Ok(round)
         })?;
         Ok((path, round.took()))
@@ -223,14 +224,14 @@ impl Rounds<'_> {
     ) -> Result<EstimatedRun, Missing> {
         let command = with_values(command, &job.configuration, self.folder);
         let key = Key::new(&command, &[]);
-        let round = match self.store.find(&key) {
+        let round = match self.find(&key)? {
             Some(round) => round,
             None => {
                 self.may_record()?;
                 let started = Instant::now();
                 let memory = printed_bytes(&command)?;
                 let round = Round::new(&command, Some(memory), false, started.elapsed(), None);
-                self.put(&key, &round)?;
+                self.put(&key, &round, None)?;
                 round
             }
         };
@@ -246,19 +247,20 @@ impl Rounds<'_> {
         })
     }
 
-    /// The recording of a job without a limit to memory, with its trace.
+    /// The recording of a job without a limit to memory: its trace, and the round.
     fn recorded(
         &self,
         job: &PlannedJob<'_>,
         command: &[OsString],
         engine: Engine,
-    ) -> Result<(Key, Round), Missing> {
+    ) -> Result<(PathBuf, Round), Missing> {
         let settings = settings(job, engine, "unlimited");
         let key = Key::new(command, &settings);
-        if let Some(round) = self.store.find(&key)
-            && self.store.trace(&key).exists()
+        if let Some(round) = self.find(&key)?
+            && let Some(trace) =
+                self.store.kept_trace(&key).map_err(|error| self.unreadable(&error))?
         {
-            return Ok((key, round));
+            return Ok((trace, round));
         }
         let (mut attempt, took) =
             self.attempt(job, command, (engine, Capacity::Unlimited), &key)?;
@@ -266,8 +268,9 @@ impl Rounds<'_> {
         if let Ok(recorded) = &mut attempt.recorded {
             keep_convolutions(recorded, &job.device);
         }
-        let round = self.keep(command, &key, &attempt, took, None)?;
-        Ok((key, round))
+        let trace = self.store.trace(&key);
+        let round = self.keep(command, (&key, Some(&trace)), &attempt, took, None)?;
+        Ok((trace, round))
     }
 
     /// The run of a job with limited memory on a virtual GPU.
@@ -286,7 +289,7 @@ impl Rounds<'_> {
         let key = Key::new(command, &settings);
         // The peak by class is asked of the first round.
         let classes = self.classes && matches!(capacity, Capacity::OfDevice);
-        if let Some(round) = self.store.find(&key)
+        if let Some(round) = self.find(&key)?
             && (!classes || round.out_of_memory || round.classes().is_some())
         {
             return Ok(round);
@@ -299,7 +302,7 @@ impl Rounds<'_> {
                 by_class = Some(figures::classes_of_recording(&self.store.trace(&key), job)?);
             }
         }
-        let round = self.keep(command, &key, &attempt, took, by_class)?;
+        let round = self.keep(command, (&key, None), &attempt, took, by_class)?;
         // Only its peaks count.
         let _ = fs::remove_file(self.store.trace(&key));
         Ok(round)
@@ -339,7 +342,7 @@ impl Rounds<'_> {
     fn keep(
         &self,
         command: &[OsString],
-        key: &Key,
+        (key, trace): (&Key, Option<&Path>),
         attempt: &Attempt,
         took: Duration,
         classes: Option<MemoryByClass>,
@@ -354,15 +357,23 @@ impl Rounds<'_> {
             recorded.and_then(|recorded| recorded.torch.clone()),
         )
         .with_classes(classes);
-        self.put(key, &round)?;
+        self.put(key, &round, trace)?;
         let _ = fs::remove_file(&attempt.printed);
         Ok(round)
     }
 
-    fn put(&self, key: &Key, round: &Round) -> Result<(), Missing> {
-        self.store.keep(key, round).map_err(|error| {
-            let path = shown(self.store.path());
-            Missing::Failed(format!("cannot write to the store `{path}`: {error}"))
+    fn find(&self, key: &Key) -> Result<Option<Round>, Missing> {
+        self.store.find(key).map_err(|error| self.unreadable(&error))
+    }
+
+    fn unreadable(&self, error: &io::Error) -> Missing {
+        Missing::Failed(format!("cannot read from the store `{}`: {error}", self.store.place()))
+    }
+
+    fn put(&self, key: &Key, round: &Round, file: Option<&Path>) -> Result<(), Missing> {
+        self.store.keep(key, round, file).map_err(|error| {
+            let place = self.store.place();
+            Missing::Failed(format!("cannot write to the store `{place}`: {error}"))
         })
     }
 

@@ -1,6 +1,6 @@
 //! Runs `xmem eval`.
 
-use super::args::EvalArgs;
+use super::args::{EvalArgs, EvalFormat};
 use super::cluster;
 use super::error::EvalFailure;
 use super::exports::Exports;
@@ -15,10 +15,11 @@ use crate::cudnn;
 use crate::exit::Exit;
 use crate::global::{Global, Verbosity};
 use crate::output::check_folder;
-use crate::terminal::{note, say, shown};
+use crate::terminal::{note, say};
 use std::collections::BTreeSet;
+use std::io::{IsTerminal as _, stdout};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -33,8 +34,12 @@ const SIDE_BY_SIDE: NonZeroUsize = NonZeroUsize::new(2).expect("not zero");
 
 /// Runs the command.
 pub(crate) fn run(args: &EvalArgs, global: &Global) -> Outcome {
-    if let Some(output) = &args.output {
-        check_folder(output)?;
+    match &args.output {
+        Some(output) => check_folder(output)?,
+        None if args.format == EvalFormat::Parquet && stdout().is_terminal() => {
+            return Err(EvalFailure::FileToTerminal.into());
+        }
+        None => {}
     }
     let mut matrix = Matrix::read(&args.matrix)?;
     let mut readings = args.readings.as_deref().map(readings::read).transpose()?;
@@ -50,10 +55,11 @@ pub(crate) fn run(args: &EvalArgs, global: &Global) -> Outcome {
         let text = format!("note: {} readings are of no job of the matrix", plan.unmatched);
         note(&text, verbosity);
     }
-    if args.on.is_some() {
-        return cluster::print(args);
+    if let Some(cluster) = args.on {
+        return cluster::run(cluster, args);
     }
-    let store = Store(args.store.clone().unwrap_or_else(|| args.matrix.with_extension("store")));
+    let place = args.store.clone();
+    let store = Store::open(place.unwrap_or_else(|| args.matrix.with_extension("store").into()))?;
     let records = !args.without_recording && !matrix.estimators.is_empty();
     if records {
         store.make()?;
@@ -89,7 +95,7 @@ pub(crate) fn run(args: &EvalArgs, global: &Global) -> Outcome {
             shard.number,
             shard.of,
             mine.len(),
-            shown(store.path())
+            store.place()
         ));
         return Ok(stopped_or(Exit::Fits));
     }
@@ -279,6 +285,6 @@ fn evaluation(
 fn nothing(evaluation: &Evaluation, store: &Store, count: usize) -> EvalFailure {
     match evaluation.failures.first() {
         Some(failure) => EvalFailure::NothingEvaluated { count, reason: failure.reason.clone() },
-        None => EvalFailure::Empty { path: PathBuf::from(store.path()), count },
+        None => EvalFailure::Empty { store: store.place().clone(), count },
     }
 }

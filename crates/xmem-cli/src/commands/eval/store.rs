@@ -2,21 +2,35 @@
 //! processes can work for the same evaluation.
 
 use super::error::EvalFailure;
+use super::place::StorePlace;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use xmem::Bytes;
 use xmem_eval::evaluation::MemoryByClass;
+use xmem_objects::ObjectFolder;
+use xmem_tempfiles::PrivateFolder;
 
 /// The version of the content: a recording that an incompatible program made is not used.
 const VERSION: &str = "xmem.eval-round/1";
 
-/// A folder of rounds.
-#[derive(Clone, Debug)]
-pub(super) struct Store(pub(super) PathBuf);
+/// Where rounds are kept: a folder, or an object store with a folder for what is in use.
+#[derive(Debug)]
+pub(super) struct Store {
+    place: StorePlace,
+    folder: PathBuf,
+    objects: Option<Objects>,
+}
+
+/// An object store, and the folder that its objects are copied to.
+#[derive(Debug)]
+struct Objects {
+    folder: ObjectFolder,
+    _copies: PrivateFolder,
+}
 
 /// The name of a round: a hash of what decides about it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,39 +138,76 @@ impl Key {
 }
 
 impl Store {
-    /// Makes the folder, if it is not there.
-    pub(super) fn make(&self) -> Result<(), EvalFailure> {
-        fs::create_dir_all(&self.0)
-            .map_err(|source| EvalFailure::Store { path: self.0.clone(), source })
+    /// The store at a place. An object store must answer; a folder need not be there.
+    pub(super) fn open(place: StorePlace) -> Result<Self, EvalFailure> {
+        let address = match &place {
+            StorePlace::Folder(folder) => {
+                return Ok(Self { folder: folder.clone(), objects: None, place });
+            }
+            StorePlace::Objects(address) => address.clone(),
+        };
+        let folder = ObjectFolder::new(address)?;
+        folder.check()?;
+        let copies = PrivateFolder::new()?;
+        let path = copies.path().to_owned();
+        Ok(Self { place, folder: path, objects: Some(Objects { folder, _copies: copies }) })
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.0
+    /// Makes the folder, if it is not there.
+    pub(super) fn make(&self) -> Result<(), EvalFailure> {
+        fs::create_dir_all(&self.folder)
+            .map_err(|source| EvalFailure::Store { store: self.place.clone(), source })
+    }
+
+    pub(super) fn place(&self) -> &StorePlace {
+        &self.place
     }
 
     /// A round that is kept.
-    pub(super) fn find(&self, key: &Key) -> Option<Round> {
-        let text = fs::read_to_string(self.file(key, "json")).ok()?;
-        let round: Round = serde_json::from_str(&text).ok()?;
-        (round.schema == VERSION).then_some(round)
+    pub(super) fn find(&self, key: &Key) -> io::Result<Option<Round>> {
+        let Some(path) = self.copy(self.file(key, "json"))? else { return Ok(None) };
+        let round = fs::read(path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        Ok(round.filter(|round: &Round| round.schema == VERSION))
     }
 
-    /// Keeps a round. Its trace, if it has one, must be there before.
-    pub(super) fn keep(&self, key: &Key, round: &Round) -> io::Result<()> {
-        let file = tempfile::NamedTempFile::new_in(&self.0)?;
-        serde_json::to_writer_pretty(&file, round)?;
-        file.persist(self.file(key, "json")).map_err(|error| error.error)?;
-        Ok(())
+    /// Keeps a round with its file, if it has one: its trace or its graph.
+    pub(super) fn keep(&self, key: &Key, round: &Round, file: Option<&Path>) -> io::Result<()> {
+        // Its file first: a round that is found is complete.
+        if let (Some(objects), Some(file)) = (&self.objects, file) {
+            objects.put(file)?;
+        }
+        let text = tempfile::NamedTempFile::new_in(&self.folder)?;
+        serde_json::to_writer_pretty(&text, round)?;
+        let path = self.file(key, "json");
+        text.persist(&path).map_err(|error| error.error)?;
+        self.objects.as_ref().map_or(Ok(()), |objects| objects.put(&path))
     }
 
-    /// The trace of a round.
+    /// The file for the trace of a round.
     pub(super) fn trace(&self, key: &Key) -> PathBuf {
         self.file(key, "trace.json.zst")
     }
 
-    /// The graph that a round exported.
+    /// The trace of a round that is kept.
+    pub(super) fn kept_trace(&self, key: &Key) -> io::Result<Option<PathBuf>> {
+        self.copy(self.trace(key))
+    }
+
+    /// Says that a trace was read: of objects, no copy is left behind.
+    pub(super) fn was_read(&self, trace: &Path) {
+        if self.objects.is_some() {
+            let _ = fs::remove_file(trace);
+        }
+    }
+
+    /// The file for the graph that a round exported.
     pub(super) fn graph(&self, key: &Key) -> PathBuf {
         self.file(key, "pt2")
+    }
+
+    /// The graph of a round that is kept.
+    pub(super) fn kept_graph(&self, key: &Key) -> io::Result<Option<PathBuf>> {
+        self.copy(self.graph(key))
     }
 
     /// The file for what the command of a round prints.
@@ -165,8 +216,41 @@ impl Store {
     }
 
     fn file(&self, key: &Key, extension: &str) -> PathBuf {
-        self.0.join(format!("{}.{extension}", key.0))
+        self.folder.join(format!("{}.{extension}", key.0))
     }
+
+    /// A file of the folder, copied from the object store if it is only there.
+    fn copy(&self, path: PathBuf) -> io::Result<Option<PathBuf>> {
+        let is_there = match &self.objects {
+            _ if path.exists() => true,
+            None => false,
+            Some(objects) => objects.get(&path)?,
+        };
+        Ok(is_there.then_some(path))
+    }
+}
+
+impl Objects {
+    /// Copies the object of a file to it, if there is one.
+    fn get(&self, path: &Path) -> io::Result<bool> {
+        let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new("")))?;
+        let is_there = self.folder.get(&name(path), &mut file).map_err(io::Error::other)?;
+        if is_there {
+            file.persist(path).map_err(|error| error.error)?;
+        }
+        Ok(is_there)
+    }
+
+    /// Makes an object of a file.
+    fn put(&self, path: &Path) -> io::Result<()> {
+        let mut file = File::open(path)?;
+        self.folder.put(&name(path), &mut file).map_err(io::Error::other)
+    }
+}
+
+/// The name of an object: that of the file.
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -180,19 +264,21 @@ mod tests {
     #[test]
     fn a_round_is_found_again() {
         let folder = tempfile::tempdir().expect("a folder");
-        let store = Store(folder.path().join("store"));
+        let place = StorePlace::Folder(folder.path().join("store"));
+        let store = Store::open(place).expect("a folder");
         store.make().expect("it can be made");
         let command = words(&["python", "train.py"]);
         let key = Key::new(&command, &["t4-16g".to_owned()]);
-        assert_eq!(store.find(&key), None);
+        assert_eq!(store.find(&key).expect("a store"), None);
         let took = Duration::from_millis(2500);
         let round =
             Round::new(&command, Some(Bytes::mib(3)), false, took, Some("2.11.0".to_owned()));
-        store.keep(&key, &round).expect("it can be written");
-        assert_eq!(store.find(&key), Some(round));
-        assert_eq!(store.find(&Key::new(&command, &["a100-40g".to_owned()])), None);
+        store.keep(&key, &round, None).expect("it can be written");
+        assert_eq!(store.find(&key).expect("a store"), Some(round));
+        let other = Key::new(&command, &["a100-40g".to_owned()]);
+        assert_eq!(store.find(&other).expect("a store"), None);
         fs::write(folder.path().join("store").join(format!("{}.json", key.0)), "{").expect("write");
-        assert_eq!(store.find(&key), None, "half a file is none");
+        assert_eq!(store.find(&key).expect("a store"), None, "half a file is none");
     }
 
     #[test]
