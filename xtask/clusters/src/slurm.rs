@@ -6,6 +6,7 @@
 mod case;
 mod check;
 mod cluster;
+mod evaluation;
 mod packages;
 mod programs;
 
@@ -24,6 +25,9 @@ const SCRIPTS: &str = "contrib/slurm";
 /// What the tests are made of.
 const TESTS: &str = "contrib/slurm/tests";
 
+/// The name of the case that runs an evaluation.
+const EVALUATION: &str = "evaluation-as-a-job-array";
+
 /// Runs the tests of the Lua scripts, starts a cluster and submits the jobs of all cases.
 pub fn run(options: &Options) -> Result<(), Error> {
     let mut tally = Tally::new("test-slurm");
@@ -40,6 +44,9 @@ pub fn run(options: &Options) -> Result<(), Error> {
     println!("the cluster is ready");
     for case in &cases {
         tally.check(&case.name, || bench.check(case, &mut cluster))?;
+    }
+    if only::selects(&options.only, EVALUATION) {
+        tally.check(EVALUATION, || evaluation::check(folder.path(), &cluster))?;
     }
     cluster.stop();
     tally.finish()

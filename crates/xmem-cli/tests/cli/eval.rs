@@ -136,10 +136,10 @@ fn a_job_script_calls_each_part() {
     let ran = eval(&folder, &args);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     let expected = format!(
-        "exec xmem eval {} --store {store} --sample 5 --seed 0 --jobs 1 --shard \"$SLURM_ARRAY_TASK_ID/8\"\n",
+        "    xmem eval {} --store {store} --sample 5 --seed 0 --jobs 1 --shard \"$SLURM_ARRAY_TASK_ID/8\" && exit\n",
         folder.path("matrix.toml")
     );
-    assert!(ran.stdout.ends_with(&expected), "{}", ran.stdout);
+    assert!(ran.stdout.contains(&expected), "{}", ran.stdout);
     assert!(ran.stdout.contains("#SBATCH --array=1-8\n"), "{}", ran.stdout);
 }
 

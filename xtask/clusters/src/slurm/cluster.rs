@@ -99,7 +99,7 @@ fn configure(folder: &Path) -> Result<(), Error> {
         write(gpu, "")?;
     }
     let folder_text = folder.display();
-    // The node has more CPUs than the machine may have, so that jobs do not wait for them.
+    // The node has more CPUs and memory than the machine may have, so that jobs do not wait for them.
     let common = format!(
         "ClusterName=test
 SlurmctldHost=localhost(127.0.0.1)
@@ -125,7 +125,7 @@ SlurmdParameters=config_overrides
 MaxJobCount=1000
 GresTypes=gpu
 JobSubmitPlugins=lua
-NodeName=localhost NodeAddr=127.0.0.1 CPUs=8 Gres=gpu:a100:2,gpu:v100:2 Feature=a100,v100,nvlink
+NodeName=localhost NodeAddr=127.0.0.1 CPUs=8 RealMemory=16384 Gres=gpu:a100:2,gpu:v100:2 Feature=a100,v100,nvlink
 PartitionName=gpu Nodes=localhost Default=YES
 PartitionName=lenient Nodes=localhost
 PartitionName=unchecked Nodes=localhost

@@ -105,6 +105,7 @@ fn shell_line(words: &[String], number: &str, shards: u64) -> String {
     format!("{} \"{number}/{shards}\"", words.join(" "))
 }
 
+/// A job array: a part that fails is run again, and one whose machine is lost is put into the queue again.
 fn slurm(command: &str, shards: u64) -> String {
     format!(
         "#!/bin/sh\n\
@@ -113,7 +114,10 @@ fn slurm(command: &str, shards: u64) -> String {
          #SBATCH --cpus-per-task=2\n\
          #SBATCH --mem=8G\n\
          #SBATCH --requeue\n\
-         exec {command}\n"
+         for attempt in 1 2 3; do\n    \
+         {command} && exit\n\
+         done\n\
+         exit 1\n"
     )
 }
 
@@ -176,7 +180,10 @@ mod tests {
             #SBATCH --cpus-per-task=2
             #SBATCH --mem=8G
             #SBATCH --requeue
-            exec xmem eval '/m x.toml' --shard "$SLURM_ARRAY_TASK_ID/4"
+            for attempt in 1 2 3; do
+                xmem eval '/m x.toml' --shard "$SLURM_ARRAY_TASK_ID/4" && exit
+            done
+            exit 1
         "#]]
         .assert_eq(&slurm(COMMAND, 4));
     }

@@ -1,0 +1,151 @@
+//! `cargo xtask test-ray`: an evaluation as tasks of Ray, which share an object store.
+//!
+//! Ray runs on this machine, and moto stands for Amazon S3: its server checks requests as S3 does, but for signatures.
+
+use crate::daemon::{Daemon, free_ports};
+use crate::evaluation::{Evaluation, PARTS};
+use crate::folder::Folder;
+use crate::options::Options;
+use std::ffi::OsStr;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use xmem_task::program::{self, Profile};
+use xmem_task::tally::{Tally, text_of};
+use xmem_task::{Error, only};
+
+/// What is installed, from PyPI.
+const PACKAGES: [&str; 2] = ["ray==2.60.0", "moto[server]==5.2.5"];
+/// The longest time until the server answers.
+const READY_LIMIT: Duration = Duration::from_secs(60);
+/// Makes the bucket.
+const BUCKET: &str = "import boto3; boto3.client('s3').create_bucket(Bucket='evaluations')";
+
+/// Runs the tests.
+pub fn run(options: &Options) -> Result<(), Error> {
+    let mut tally = Tally::new("test-ray");
+    let xmem = program::find(options.program.as_deref(), Profile::Dev)?;
+    let folder = Folder::new(options.folder.clone(), "ray")?;
+    let python = environment(folder.path())?;
+    let [port] = free_ports()?;
+    let server = python.join("moto_server");
+    let mut server =
+        Daemon::start(&server, ["-p".to_owned(), port.to_string()], &[], folder.path())?;
+    server.wait("a server for objects", READY_LIMIT, || {
+        TcpStream::connect(("127.0.0.1", port)).is_ok()
+    })?;
+    let bench = Bench { folder: folder.path(), python: &python, xmem: &xmem, port };
+    bench.make_bucket()?;
+    for case in ["parts-as-tasks", "missing-bucket", "missing-credentials"] {
+        if only::selects(&options.only, case) {
+            tally.check(case, || match case {
+                "missing-bucket" => bench.missing_bucket(),
+                "missing-credentials" => bench.missing_credentials(),
+                _ => bench.parts_as_tasks(),
+            })?;
+        }
+    }
+    tally.finish()
+}
+
+/// Makes a Python environment; gives the folder of its programs.
+fn environment(folder: &Path) -> Result<PathBuf, Error> {
+    let environment = folder.join("python");
+    let programs = environment.join("bin");
+    let mut make = Command::new("python3");
+    make.args(["-m", "venv"]).arg(&environment);
+    let mut install = Command::new(programs.join("python"));
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
+    for command in [&mut make, &mut install] {
+        let status = command.status().map_err(Error::start("python3"))?;
+        if !status.success() {
+            return Err(Error::Failed { command: format!("{command:?}") });
+        }
+    }
+    Ok(programs)
+}
+
+/// What the cases share.
+struct Bench<'a> {
+    folder: &'a Path,
+    python: &'a Path,
+    xmem: &'a Path,
+    port: u16,
+}
+
+impl Bench<'_> {
+    /// A command that finds xmem, the Python environment and the server.
+    fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let tool = self.xmem.parent().unwrap_or(Path::new("")).display();
+        let path = format!("{tool}:{}:/usr/bin:/bin", self.python.display());
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .envs([("PATH", path.as_str()), ("AWS_REGION", "eu-west-1")])
+            .envs([("AWS_ACCESS_KEY_ID", "key"), ("AWS_SECRET_ACCESS_KEY", "secret")])
+            .env("HOME", self.folder)
+            .env("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{}", self.port))
+            .env("AWS_ALLOW_HTTP", "true")
+            .stdin(Stdio::null());
+        command
+    }
+
+    fn make_bucket(&self) -> Result<(), Error> {
+        let mut python = self.command(self.python.join("python"));
+        // Without one, boto3 makes buckets in its own region alone.
+        python.env("AWS_DEFAULT_REGION", "us-east-1").args(["-c", BUCKET]);
+        let output = python.output().map_err(Error::start("python"))?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(Error::Failed { command: text_of(&output) }),
+        }
+    }
+
+    fn parts_as_tasks(&self) -> Result<Vec<String>, Error> {
+        let home = self.folder.join("tasks");
+        let evaluation = Evaluation::new(&home, "s3://evaluations/runs")?;
+        let parts = PARTS.to_string();
+        let ran = self
+            .command(self.xmem)
+            .args(evaluation.arguments())
+            .args(["--on", "ray", "--shards", &parts, "--submit"])
+            .current_dir(&home)
+            .output()
+            .map_err(Error::start("xmem"))?;
+        if !ran.status.success() {
+            return Ok(vec![format!("{}\n{}", ran.status, text_of(&ran))]);
+        }
+        let mut complaints = evaluation.complaints(&mut self.command(self.xmem))?;
+        if home.join("s3:").exists() {
+            complaints.push("the store is a folder".to_owned());
+        }
+        Ok(complaints)
+    }
+
+    fn missing_bucket(&self) -> Result<Vec<String>, Error> {
+        let evaluation = Evaluation::new(&self.folder.join("bucket"), "s3://nowhere/runs")?;
+        let mut xmem = self.command(self.xmem);
+        self.refuses(
+            xmem.args(evaluation.arguments()),
+            "bucket",
+            "The specified bucket does not exist",
+        )
+    }
+
+    fn missing_credentials(&self) -> Result<Vec<String>, Error> {
+        let evaluation = Evaluation::new(&self.folder.join("key"), "s3://evaluations/runs")?;
+        let mut xmem = self.command(self.xmem);
+        xmem.args(evaluation.arguments()).env_remove("AWS_ACCESS_KEY_ID");
+        self.refuses(&mut xmem, "key", "Missing AccessKeyId")
+    }
+
+    /// Whether a run ends with the code of unreadable files, and says why.
+    fn refuses(&self, xmem: &mut Command, home: &str, why: &str) -> Result<Vec<String>, Error> {
+        let ran =
+            xmem.current_dir(self.folder.join(home)).output().map_err(Error::start("xmem"))?;
+        let text = text_of(&ran);
+        let is_right = ran.status.code() == Some(3) && text.contains(why);
+        Ok(if is_right { Vec::new() } else { vec![format!("{}\n{text}", ran.status)] })
+    }
+}
