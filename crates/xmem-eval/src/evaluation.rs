@@ -46,6 +46,10 @@ pub enum TruthSource {
     Readings,
     /// PyTorch's CUDA build ran on a virtual GPU.
     VirtualGpu,
+    /// Jobs ran on a GPU, and its used memory was sampled.
+    Gpu,
+    /// Memory snapshots of the runs.
+    Snapshots,
 }
 
 impl TruthSource {
@@ -55,6 +59,8 @@ impl TruthSource {
         match self {
             Self::Readings => "readings",
             Self::VirtualGpu => "virtual-gpu",
+            Self::Gpu => "gpu",
+            Self::Snapshots => "snapshots",
         }
     }
 }

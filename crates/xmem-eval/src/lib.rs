@@ -28,7 +28,7 @@ pub use rerun::{
 pub use setup::{Setup, SetupError, SetupSource};
 pub use tally::Tally;
 pub use validate::{
-    CurveDistance, DifferenceGroup, DifferenceKind, Judged, Moment, Peaks, PhasePeaks,
+    CurveDistance, CurvePoint, DifferenceGroup, DifferenceKind, Judged, Moment, Peaks, PhasePeaks,
     RequestCounts, RoleBytes, ValidateError, Validation, validate,
 };
 pub use xmem_snapshot::Site;

@@ -15,7 +15,7 @@ mod predicted;
 mod result;
 
 pub use result::{
-    CurveDistance, DifferenceGroup, DifferenceKind, Judged, Moment, Peaks, PhasePeaks,
+    CurveDistance, CurvePoint, DifferenceGroup, DifferenceKind, Judged, Moment, Peaks, PhasePeaks,
     RequestCounts, RoleBytes, Validation,
 };
 
@@ -98,6 +98,7 @@ impl Compared<'_> {
             requests,
             phases: self.phases(),
             curves: self.curves(),
+            points: self.points(),
             moment: at.map(|at| self.moment(at)),
             roles: at.map(|at| self.roles(at)).unwrap_or_default(),
             differences: at.map(|at| self.differences(at)).unwrap_or_default(),

@@ -1,12 +1,15 @@
 //! Figures of an evaluation: errors as boxes, failures against errors, and times against sizes, after figures 7 to 9 of the
-//! xMem paper (Shi, Pezaros and Elkhatib, Middleware 2025); alone, or in a page with the tables.
+//! xMem paper (Shi, Pezaros and Elkhatib, Middleware 2025), alone, or in a page with the tables; and an estimate over time
+//! beside a recording, after figure 6.
 
 mod boxes;
+mod curves;
 mod page;
 mod plane;
 mod quadrants;
 mod runtimes;
 
+pub use curves::validation_figure;
 pub use page::{PageTable, evaluation_page};
 
 use crate::svg::palette::Palette;

@@ -15,7 +15,7 @@ mod speedscope;
 mod svg;
 mod table;
 
-pub use evaluation::{PageTable, evaluation_figures, evaluation_page};
+pub use evaluation::{PageTable, evaluation_figures, evaluation_page, validation_figure};
 pub use folded::folded;
 pub use html::{PageFit, PageRun, PageWhatIf, page};
 pub use jsonl::jsonl;

@@ -8,6 +8,7 @@ mod figures;
 mod graph_source;
 mod jobs;
 mod matrix;
+mod measured;
 mod output;
 mod place;
 mod readings;

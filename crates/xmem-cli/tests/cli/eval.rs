@@ -3,7 +3,7 @@
 use crate::job::Folder;
 use crate::profile::flat;
 use crate::schema_check::check;
-use crate::shell::{Ran, xmem};
+use crate::shell::{Ran, command, xmem};
 use expect_test::expect;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::Field;
@@ -177,6 +177,110 @@ fn parts_share_a_store_and_no_estimate_is_made_twice() {
         ran.stderr
     );
     assert_eq!(folder.read("calls").lines().count(), 9);
+}
+
+/// The truth of a job is the peak of its memory snapshot.
+#[test]
+fn snapshots_are_the_truth_of_their_jobs() {
+    let folder = Folder::empty();
+    let snapshot =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../xmem-eval/tests/data/mlp_adam.pickle.zst");
+    std::fs::copy(snapshot, folder.path("mlp-8.pickle.zst")).expect("a snapshot");
+    let matrix = "truth = { snapshot = '{model}-{batch}.pickle.zst' }\n\
+        [estimators.ours]\ncommand = ['echo', '262144000']\n\
+        [[jobs]]\nfamily = 'other'\ncommand = ['true', '{model}', '{batch}']\n\
+        factors = { model = ['mlp'], batch = [8, 16], device = ['t4-16g'] }\n";
+    folder.put("matrix.toml", matrix.as_bytes());
+    let args = ["matrix.toml", "--without-second-round", "--format", "json"];
+    let ran = eval(&folder, &args);
+    let document = ran.json();
+    // 250 MiB, as `xmem snapshot replay` says; of batch 16, there is no snapshot.
+    assert_eq!((ran.code, &document["truth"]), (4, &"snapshots".into()));
+    assert_eq!(document["jobs"][0]["peak_bytes"], 250 << 20);
+    assert_eq!(document["jobs"][0]["estimates"]["ours"]["signed_error"], 0.0);
+    let reason = document["failures"][0]["reason"].as_str().expect("a reason");
+    assert!(reason.contains("mlp-16.pickle.zst"), "{reason}");
+    folder.put("matrix.toml", matrix.replace("{batch}.pickle", "{lr}.pickle").as_bytes());
+    let ran = eval(&folder, &args);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(flat(&ran).contains("has {lr}, which is not one of their factors"), "{}", ran.stderr);
+}
+
+/// A library in place of NVIDIA's, whose GPU uses as much memory as a file says.
+const MANAGEMENT_LIBRARY: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+typedef struct { unsigned version; unsigned long long total, reserved, free, used; } memory_t;
+int nvmlInit_v2(void) { return 0; }
+int nvmlShutdown(void) { return 0; }
+const char *nvmlErrorString(int result) { return "fake"; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) {
+    *device = (void *)1;
+    return index == 1 ? 0 : 2;
+}
+int nvmlDeviceGetMemoryInfo_v2(void *device, memory_t *memory) {
+    FILE *file = fopen(getenv("XMEM_TEST_USED"), "r");
+    memory->total = 1ULL << 34;
+    memory->used = memory->reserved = 0;
+    int count = file ? fscanf(file, "%llu", &memory->used) : 0;
+    if (file) fclose(file);
+    memory->free = memory->total - memory->used;
+    return count == 1 ? 0 : 999;
+}
+"#;
+
+/// The most of the samples less the one before the job; what the job writes beside itself is kept out of the folder.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_gpu_is_sampled_while_the_job_runs() {
+    let folder = Folder::empty();
+    folder.put("nvml.c", MANAGEMENT_LIBRARY.as_bytes());
+    let library = folder.path("libnvidia-ml.so.1");
+    let built = std::process::Command::new("cc")
+        .args(["-shared", "-fPIC", "-o", &library, &folder.path("nvml.c")])
+        .status();
+    assert!(built.expect("a C compiler").success());
+    let used = tempfile::NamedTempFile::new().expect("a file");
+    let script = "\
+        put() { echo $1 > \"$XMEM_TEST_USED.new\"; mv \"$XMEM_TEST_USED.new\" \"$XMEM_TEST_USED\"; sleep 0.1; }\n\
+        echo $CUDA_DEVICE_ORDER $CUDA_VISIBLE_DEVICES > checkpoint\n\
+        case $1 in\n\
+        8) put 5242880; put 12582912; put 2097152;;\n\
+        16) put 9437184; echo 'torch.OutOfMemoryError: CUDA out of memory.' >&2; put 2097152; exit 1;;\n\
+        *) put 2097152; echo 'no such batch' >&2; exit 3;;\n\
+        esac\n";
+    folder.put("train.sh", script.as_bytes());
+    let matrix = "truth = { gpu = 1 }\n[estimators.ours]\ncommand = ['echo', '10485760']\n\
+        [[jobs]]\nfamily = 'other'\ncommand = ['sh', 'train.sh', '{batch}']\n\
+        factors = { batch = [8, 16, 32], device = ['t4-16g'] }\n";
+    folder.put("matrix.toml", matrix.as_bytes());
+    std::fs::write(used.path(), "2097152").expect("it can be written");
+    let run = || {
+        let matrix = folder.path("matrix.toml");
+        let args = ["eval", &matrix, "--without-second-round", "--format", "json"];
+        let mut command = command(args);
+        command.env("LD_LIBRARY_PATH", folder.path(".")).env("XMEM_TEST_USED", used.path());
+        Ran::from(command.output().expect("runs"))
+    };
+    let ran = run();
+    assert_eq!(ran.code, 4, "{}", ran.stderr);
+    let document = ran.json();
+    assert_eq!(document["truth"], "gpu");
+    let job = |at: usize, name: &str| document["jobs"][at][name].clone();
+    assert_eq!((job(0, "peak_bytes"), job(0, "out_of_memory")), ((10 << 20).into(), false.into()));
+    assert_eq!((job(1, "peak_bytes"), job(1, "out_of_memory")), ((7 << 20).into(), true.into()));
+    let reason = document["failures"][0]["reason"].as_str().expect("a reason");
+    assert!(reason.contains("exit status: 3: no such batch"), "{reason}");
+    assert!(!folder.names().iter().any(|name| name == "checkpoint"), "it is kept out");
+    // Runs are kept: only the one that failed runs again.
+    let again = run();
+    assert!(again.stderr.contains("10.00 MiB"), "{}", again.stderr);
+    folder.put(
+        "matrix.toml",
+        matrix.replace("gpu = 1", "gpu = 2").replace("[8, 16, 32]", "[7]").as_bytes(),
+    );
+    let ran = run();
+    assert!(flat(&ran).contains("the memory of GPU 2 cannot be read"), "{}", ran.stderr);
 }
 
 /// The original's median errors and failures, over the readings in the repository; the paper has 3.6 % and 8.9 % over all of

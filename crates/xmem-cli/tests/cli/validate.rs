@@ -81,6 +81,32 @@ fn a_recorded_job_is_estimated_exactly() {
 }
 
 #[test]
+fn the_figure_has_the_curves_of_both_sides() {
+    let folder = Folder::empty();
+    let figure = folder.path("curves.svg");
+    let ran = mlp(&["--figure", &figure, "--quiet"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let figure = folder.read("curves.svg");
+    for part in [
+        "<svg",
+        ">recorded reserved<",
+        ">recorded allocated<",
+        ">estimated reserved<",
+        ">estimated allocated<",
+        ">Peak reserved: 250.00 MiB estimated, 250.00 MiB recorded (+0.00 %)<",
+    ] {
+        assert!(figure.contains(part), "{part}: {figure}");
+    }
+    // Each line runs along the edge of its area, which goes down to the axis and back.
+    let path = |class: &str| {
+        let (before, _) = figure.split_once(&format!("\" class=\"{class}\"/>\n<")).expect(class);
+        let path = before.rsplit_once("<path d=\"M").expect("a path").1;
+        path.split_once('H').expect("steps").1.to_owned()
+    };
+    assert!(path("mid").starts_with(&path("reserved")), "an estimate without error");
+}
+
+#[test]
 fn what_a_rule_would_have_added_is_shown() {
     let ran = mlp(&["--no-rule", "cublas-workspace", "--tolerance", "0.2"]);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));

@@ -1,7 +1,7 @@
 //! The curves side by side: how far apart they run, iteration by iteration.
 
 use super::differences::Compared;
-use super::result::{CurveDistance, difference};
+use super::result::{CurveDistance, CurvePoint, Judged, difference};
 use std::collections::BTreeMap;
 use xmem_types::{Bytes, IterationId};
 
@@ -24,6 +24,21 @@ impl Sums {
 }
 
 impl Compared<'_> {
+    /// Both curves at every request that is the same on both sides.
+    pub(super) fn points(&self) -> Vec<CurvePoint> {
+        let (ours, theirs) = (&self.predicted.side, &self.recorded.side);
+        let pairs = self.alignment.pairs.iter();
+        pairs
+            .map(|&(at, other)| CurvePoint {
+                allocated: Judged {
+                    estimated: ours.allocated[at],
+                    recorded: theirs.allocated[other],
+                },
+                reserved: Judged { estimated: ours.reserved[at], recorded: theirs.reserved[other] },
+            })
+            .collect()
+    }
+
     /// Every iteration with a request that is the same on both sides.
     pub(super) fn curves(&self) -> Vec<CurveDistance> {
         let sections = self.sections();

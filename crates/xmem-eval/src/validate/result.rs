@@ -20,6 +20,8 @@ pub struct Validation {
     pub phases: Vec<PhasePeaks>,
     /// The distance between the two curves, iteration by iteration.
     pub curves: Vec<CurveDistance>,
+    /// The two curves, request by request.
+    pub points: Vec<CurvePoint>,
     /// The moment at which the recording allocates most, on both sides; none if it allocates
     /// nothing.
     pub moment: Option<Moment>,
@@ -29,6 +31,15 @@ pub struct Validation {
     pub differences: Vec<DifferenceGroup>,
     /// The oddities.
     pub findings: Vec<Finding>,
+}
+
+/// Memory at a request that is the same on both sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CurvePoint {
+    /// Allocated memory.
+    pub allocated: Judged,
+    /// Reserved memory.
+    pub reserved: Judged,
 }
 
 /// An estimated and a recorded figure.

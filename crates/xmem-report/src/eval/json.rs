@@ -16,7 +16,7 @@ pub struct EvalDocument<'a> {
     schema: &'static str,
     /// What is evaluated, in words.
     title: &'a str,
-    /// Where the memory of the runs is known from: `readings` or `virtual-gpu`.
+    /// Where the memory of the runs is known from: `readings`, `virtual-gpu`, `gpu` or `snapshots`.
     truth: &'static str,
     /// Jobs that were evaluated.
     runs: usize,

@@ -198,6 +198,8 @@ pub fn subject(evaluation: &Evaluation) -> String {
         TruthSource::VirtualGpu => {
             "their memory is that of PyTorch's CUDA build on a virtual GPU, where nothing is computed"
         }
+        TruthSource::Gpu => "their memory was measured on a GPU of this machine",
+        TruthSource::Snapshots => "their memory is that of memory snapshots",
     };
     format!("{} of {} jobs; {source}", evaluation.runs.len(), evaluation.of)
 }

@@ -1,7 +1,7 @@
 //! A plane with two axes, and marks on it.
 
 use super::WIDTH;
-use crate::svg::canvas::{Anchor, Canvas};
+use crate::svg::canvas::{Anchor, Canvas, Path};
 use crate::svg::palette::Palette;
 
 /// The edges of the plane within a figure, in pixels.
@@ -109,6 +109,24 @@ impl Plane {
     pub(super) fn mark(&mut self, (x, y): (f64, f64), color: Palette, hint: &str) {
         let (x, y) = self.at(x, y);
         self.canvas.circle((x, y), RADIUS, color.fill(), hint);
+    }
+
+    /// Values that each hold from their place to that of the next, the last one to `end`: a line, or the area beneath it.
+    pub(super) fn steps(&mut self, steps: &[(f64, f64)], end: f64, is_area: bool, class: &str) {
+        let Some(&(first, value)) = steps.first() else { return };
+        let start = if is_area { 0.0 } else { value };
+        let mut path = Path::start(self.at(first, start));
+        for &(x, y) in steps {
+            let (x, y) = self.at(x, y);
+            path.horizontal(x);
+            path.vertical(y);
+        }
+        path.horizontal(self.at(end, 0.0).0);
+        if is_area {
+            path.vertical(BOTTOM);
+            path.close();
+        }
+        self.canvas.path(&path, class, None);
     }
 
     /// Lines through a point, along both axes.

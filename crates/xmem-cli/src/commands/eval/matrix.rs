@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
-use xmem_eval::evaluation::{Configuration, Grid, sample};
+use xmem_eval::evaluation::{Configuration, Grid, TruthSource, sample};
 use xmem_recorder::Engine;
 use xmem_studies::planning::DnnMemPolicies;
 
@@ -30,12 +30,46 @@ pub(super) struct Matrix {
     /// Whether memory is compared by class, too: live tensors, rounding, reservation.
     #[serde(default)]
     pub(super) classes: bool,
+    /// Where the memory of a run is known from, without readings.
+    #[serde(default)]
+    pub(super) truth: Truth,
     /// Estimators by name; xmem on a virtual GPU if there is none.
     #[serde(default)]
     pub(super) estimators: BTreeMap<String, Estimator>,
     /// Kinds of jobs.
     #[serde(default)]
     pub(super) jobs: Vec<Jobs>,
+}
+
+/// Where the memory of a run is known from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Truth {
+    /// The job runs on a virtual GPU with the memory of the device.
+    #[default]
+    VirtualGpu,
+    /// The job runs on a GPU of this machine, of this number in nvidia-smi.
+    Gpu(u32),
+    /// A memory snapshot of the job was taken: a path with {factors}, beside the matrix.
+    Snapshot(String),
+}
+
+impl Truth {
+    /// The factors in the path of a snapshot.
+    fn factors(&self) -> Vec<&str> {
+        match self {
+            Self::Snapshot(path) => placeholders(path).collect(),
+            Self::VirtualGpu | Self::Gpu(_) => Vec::new(),
+        }
+    }
+
+    pub(super) const fn source(&self) -> TruthSource {
+        match self {
+            Self::VirtualGpu => TruthSource::VirtualGpu,
+            Self::Gpu(_) => TruthSource::Gpu,
+            Self::Snapshot(_) => TruthSource::Snapshots,
+        }
+    }
 }
 
 /// An estimator.
@@ -270,14 +304,14 @@ impl Matrix {
         if matrix.estimators.is_empty() {
             matrix.estimators.insert("xmem".to_owned(), Estimator::default());
         }
-        matrix.jobs.iter().try_for_each(Jobs::check)?;
+        matrix.jobs.iter().try_for_each(|jobs| jobs.check(&matrix.truth))?;
         matrix.estimators.iter().try_for_each(|(name, estimator)| estimator.check(name))?;
         Ok(matrix)
     }
 }
 
 impl Jobs {
-    fn check(&self) -> Result<(), EvalFailure> {
+    fn check(&self, truth: &Truth) -> Result<(), EvalFailure> {
         let family = || self.family.clone();
         if self.command.is_empty() {
             return Err(EvalFailure::NoCommand { family: family() });
@@ -285,6 +319,7 @@ impl Jobs {
         let known =
             |factor: &str| self.factors.contains_key(factor) || self.defaults.contains_key(factor);
         let used = self.placeholders().into_iter().chain(self.graph.factors());
+        let used = used.chain(truth.factors());
         if let Some(factor) = used.into_iter().find(|&factor| !known(factor)) {
             return Err(EvalFailure::Placeholder { family: family(), factor: factor.to_owned() });
         }

@@ -4,10 +4,12 @@ use super::exports::{self, Exports};
 use super::figures::{self, Estimated};
 use super::graph_source::JobGraph;
 use super::jobs::PlannedJob;
-use super::matrix::{Estimator, with_values};
+use super::matrix::{Estimator, Truth, with_values};
+use super::measured::{MeasureError, Measured, measure};
 use super::store::{Key, Round, Store};
 use crate::attempt::Attempt;
 use crate::commands::profile::keep_convolutions;
+use crate::commands::snapshot;
 use crate::terminal::shown;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -15,10 +17,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use xmem::convolutions::ConvolutionSource;
 use xmem::{Bytes, Job, ReadOptions};
+use xmem_eval::RerunOptions;
 use xmem_eval::evaluation::{
     Configuration, EstimatedRun, MemoryByClass, SecondRound, TrueRun, relative_error,
 };
@@ -36,6 +39,10 @@ pub(super) struct Rounds<'a> {
     pub(super) second: bool,
     /// Whether peaks are known by class.
     pub(super) classes: bool,
+    /// Where the memory of a run is known from, without readings.
+    pub(super) truth: &'a Truth,
+    /// Held by the job that is measured on a GPU.
+    pub(super) gpu: &'a Mutex<()>,
     pub(super) exports: &'a Exports,
     /// What is asked about the convolutions of graphs.
     pub(super) convolutions: &'a Arc<dyn ConvolutionSource>,
@@ -73,12 +80,64 @@ impl Rounds<'_> {
             });
         }
         let command = job.kind.command_of(&job.configuration, self.folder);
-        let round = self.limited(job, &command, Capacity::OfDevice)?;
+        let round = match self.truth {
+            Truth::VirtualGpu => self.limited(job, &command, Capacity::OfDevice)?,
+            Truth::Gpu(gpu) => self.measured(job, &command, *gpu)?,
+            Truth::Snapshot(path) => return self.of_snapshot(job, path),
+        };
         Ok(TrueRun {
             peak: round.reserved().unwrap_or_default(),
             out_of_memory: round.out_of_memory,
             capacity: job.device.memory,
             classes: round.classes(),
+        })
+    }
+
+    /// The run of a job on a GPU of this machine.
+    fn measured(
+        &self,
+        job: &PlannedJob<'_>,
+        command: &[OsString],
+        gpu: u32,
+    ) -> Result<Round, Missing> {
+        let key = Key::new(command, &["gpu".to_owned(), job.device.name.clone()]);
+        if let Some(round) = self.find(&key)? {
+            return Ok(round);
+        }
+        self.may_record()?;
+        let printed = self.store.printed(&key);
+        // Jobs that share the GPU would be in each other's samples.
+        let alone = self.gpu.lock().unwrap_or_else(PoisonError::into_inner);
+        let measured = measure(command, gpu, &printed, self.interrupts);
+        drop(alone);
+        let measured = match measured {
+            Ok(measured) => measured,
+            Err(MeasureError::Interrupted) => return Err(Missing::Interrupted),
+            Err(error) => return Err(Missing::Failed(error.to_string())),
+        };
+        let Measured { peak, out_of_memory, took } = measured;
+        let round = Round::new(command, Some(peak), out_of_memory, took, None);
+        self.put(&key, &round, None)?;
+        let _ = fs::remove_file(printed);
+        Ok(round)
+    }
+
+    /// The run of a job of which there is a memory snapshot.
+    fn of_snapshot(&self, job: &PlannedJob<'_>, path: &str) -> Result<TrueRun, Missing> {
+        let words = with_values(&[path.to_owned()], &job.configuration, self.folder);
+        let path = self.folder.join(&words[0]);
+        let failed = |reason: String| {
+            Missing::Failed(format!("cannot use the snapshot `{}`: {reason}", shown(&path)))
+        };
+        let (snapshot, _) =
+            snapshot::read(&path, None).map_err(|error| failed(error.with_causes()))?;
+        let rerun = xmem_eval::rerun(&snapshot, &RerunOptions::default())
+            .map_err(|error| failed(error.to_string()))?;
+        Ok(TrueRun {
+            peak: rerun.figures.reserved_peak.recorded,
+            out_of_memory: rerun.counts.failures > 0,
+            capacity: job.device.memory,
+            classes: None,
         })
     }
 

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &EvalArgs, global: &Global) -> Outcome {
     choose(&args.estimators, &mut matrix, readings.as_deref_mut().unwrap_or_default())?;
     let truth = match readings {
         Some(_) => TruthSource::Readings,
-        None => TruthSource::VirtualGpu,
+        None => matrix.truth.source(),
     };
     let folder = args.matrix.parent().unwrap_or(Path::new("")).to_owned();
     let plan = plan(args, &matrix, readings)?;
@@ -73,6 +73,8 @@ pub(crate) fn run(args: &EvalArgs, global: &Global) -> Outcome {
         records,
         second: !args.without_second_round,
         classes: matrix.classes,
+        truth: &matrix.truth,
+        gpu: &Mutex::new(()),
         exports: &exports,
         convolutions: &convolutions,
         interrupts: interrupts.as_ref(),

@@ -18,7 +18,8 @@ pub(crate) const SHORT_HELP: &[&str] =
     after_help = "Examples:\n  \
         xmem validate trace.json.gz --snapshot snapshot.pickle --device rtx3060-12g\n  \
         xmem validate trace.json.gz --snapshot snapshot.pickle -d a100-40g --top 40\n  \
-        xmem validate trace.json.gz --snapshot snapshot.pickle -d a100-40g --tolerance 0.01\n\n\
+        xmem validate trace.json.gz --snapshot snapshot.pickle -d a100-40g --tolerance 0.01\n  \
+        xmem validate trace.json.gz --snapshot snapshot.pickle -d a100-40g --figure curves.svg\n\n\
         Record the snapshot on the GPU: torch.cuda.memory._record_memory_history() before the job,\n\
         torch.cuda.memory._dump_snapshot(path) after it.\n\n\
         Exit code: 0 peak reserved is within the tolerance, 1 it is not, 2 usage error, 3 unreadable,\n\
@@ -51,6 +52,9 @@ pub(crate) struct ValidateArgs {
         help_heading = "Answer"
     )]
     pub(crate) top: usize,
+    /// Write both curves of memory over time to this file, as an SVG picture
+    #[arg(long, value_name = "FILE.svg", value_hint = ValueHint::FilePath, help_heading = "Answer")]
+    pub(crate) figure: Option<PathBuf>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t = PlainFormat::Text, help_heading = "Answer")]
     pub(crate) format: PlainFormat,

@@ -17,6 +17,9 @@ use xmem_report::{Comparison, text};
 
 /// Runs the command.
 pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
+    if let Some(figure) = &args.figure {
+        output::check_folder(figure)?;
+    }
     let name = input::name(&args.snapshot);
     let gpu = device::choose(&args.device)?;
     let device_name = gpu.name.clone();
@@ -35,6 +38,11 @@ pub(crate) fn run(args: &ValidateArgs, global: &Global) -> Outcome {
         device: &device_name,
         tolerance: args.tolerance,
     };
+    if let Some(file) = &args.figure {
+        let subject = format!("{trace} on {device_name}");
+        let figure = xmem_view::validation_figure(&judged, &subject);
+        output::write(figure.as_bytes(), Some(file))?;
+    }
     let style = style::of_output(None);
     let page = match (args.format, global.verbosity()) {
         (PlainFormat::Json, _) => json::pretty(&ValidateDocument::new(&inputs, &judged)),
