@@ -26,6 +26,7 @@ mod guard;
 mod input;
 mod logging;
 mod measures;
+mod objects;
 mod operations;
 mod output;
 mod overwrite;

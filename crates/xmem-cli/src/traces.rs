@@ -1,4 +1,4 @@
-//! The traces of a command: files, folders, patterns and lists, in the order of the arguments.
+//! The traces of a command: files, folders, patterns, lists and objects, in the order of the arguments.
 
 mod error;
 
@@ -16,6 +16,7 @@ use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use walkdir::WalkDir;
+use xmem_objects::{ObjectAddress, ObjectFolder};
 
 /// File name endings of traces in a folder.
 const ENDINGS: [&str; 3] = [".json", ".json.gz", ".json.zst"];
@@ -37,6 +38,8 @@ pub(crate) enum Source {
     File(PathBuf),
     /// Somewhere in a folder that cannot be read.
     Unreadable(Arc<walkdir::Error>),
+    /// An object of an object store, by its name there.
+    Object(Arc<ObjectFolder>, String),
 }
 
 /// All traces of a command.
@@ -71,6 +74,8 @@ impl Traces {
 pub(crate) enum Paths {
     /// A file, folder, pattern or list, or standard input, by what it looks like.
     Any,
+    /// The same, and addresses of object stores: only where the user is the one who names them.
+    AnyOrObjects,
     /// Always a file.
     Literal,
 }
@@ -111,6 +116,10 @@ pub(crate) fn resolve(
             _ => argument,
         };
         let kind = match paths {
+            Paths::AnyOrObjects => match object_address(argument) {
+                Some(text) => Kind::Objects(text.parse().map_err(TracesFailure::Objects)?),
+                None => Kind::of(argument),
+            },
             Paths::Any => Kind::of(argument),
             Paths::Literal => Kind::File,
         };
@@ -123,6 +132,7 @@ pub(crate) fn resolve(
                 in_list(argument, Path::new(file))?
             }
             Kind::Pattern(pattern) => matching(pattern, is_output)?,
+            Kind::Objects(address) => objects(address)?,
         };
         traces.into_iter().for_each(|trace| found.add(trace));
     }
@@ -140,6 +150,38 @@ enum Kind<'a> {
     Folder,
     List(&'a OsStr),
     Pattern(&'a str),
+    Objects(ObjectAddress),
+}
+
+/// The text of an argument that is an address of an object store. An existing file of that name takes precedence.
+fn object_address(argument: &Path) -> Option<&str> {
+    let text = argument.to_str().filter(|text| ObjectAddress::is_one(text))?;
+    argument.symlink_metadata().is_err().then_some(text)
+}
+
+/// The object of an address that ends as traces do, or the traces whose names begin with it.
+fn objects(address: ObjectAddress) -> Result<Vec<TraceInput>, TracesFailure> {
+    let (address, only) = match address.split_name() {
+        Some((folder, name)) if is_trace(Path::new(&name)) => (folder, Some(name)),
+        _ => (address, None),
+    };
+    let folder = Arc::new(ObjectFolder::new(address).map_err(TracesFailure::Objects)?);
+    let names = match only {
+        Some(name) => vec![name],
+        None => {
+            let mut names = folder.names().map_err(TracesFailure::Objects)?;
+            names.retain(|name| is_trace(Path::new(name)));
+            names
+        }
+    };
+    if names.is_empty() {
+        return Err(TracesFailure::NoObjects { address: folder.address().clone() });
+    }
+    let input = |object: String| TraceInput {
+        name: folder.address().object(&object).to_string(),
+        source: Source::Object(Arc::clone(&folder), object),
+    };
+    Ok(names.into_iter().map(input).collect())
 }
 
 impl<'a> Kind<'a> {
@@ -162,11 +204,12 @@ impl<'a> Kind<'a> {
 }
 
 impl TraceInput {
-    /// The file, or the unreadable place.
+    /// The file, or the name of what is none.
     pub(crate) fn path(&self) -> &Path {
         match &self.source {
             Source::File(path) => path,
             Source::Unreadable(error) => error.path().unwrap_or(Path::new("?")),
+            Source::Object(..) => Path::new(&self.name),
         }
     }
 
@@ -205,7 +248,7 @@ impl Found {
     fn add(&mut self, named: TraceInput) {
         let itself = match &named.source {
             Source::File(path) => path.canonicalize().unwrap_or_else(|_| path.clone()),
-            Source::Unreadable(_) => PathBuf::from(&named.name),
+            Source::Unreadable(_) | Source::Object(..) => PathBuf::from(&named.name),
         };
         if self.seen.insert(itself) {
             self.traces.push(named);

@@ -1,6 +1,7 @@
 //! Addresses: `s3://bucket/prefix`.
 
 use crate::ObjectsError;
+use object_store::path::Path as ObjectPath;
 use std::fmt;
 use std::str::FromStr;
 use url::Url;
@@ -42,8 +43,22 @@ impl ObjectAddress {
         self.url.path()
     }
 
+    /// The folder and the name of the object that the address names, if it does not end in `/`.
+    #[must_use]
+    pub fn split_name(&self) -> Option<(Self, String)> {
+        let (folder, name) = self.url.path().rsplit_once('/')?;
+        if name.is_empty() {
+            return None;
+        }
+        let name = ObjectPath::from_url_path(name).ok()?.to_string();
+        let mut url = self.url.clone();
+        url.set_path(folder);
+        Some((Self { url, ..*self }, name))
+    }
+
     /// The address of an object in this folder.
-    pub(crate) fn object(&self, name: &str) -> Self {
+    #[must_use]
+    pub fn object(&self, name: &str) -> Self {
         let mut url = self.url.clone();
         url.set_path(&format!("{}/{name}", url.path().trim_end_matches('/')));
         Self { url, ..*self }
@@ -122,5 +137,13 @@ mod tests {
         assert_eq!(folder.object("a.json").to_string(), "s3://bucket/runs/a.json");
         let root: ObjectAddress = "gs://bucket".parse().expect("an address");
         assert_eq!(root.object("a b").to_string(), "gs://bucket/a%20b");
+        let split = |text: &str| {
+            let address: ObjectAddress = text.parse().expect("an address");
+            address.split_name().map(|(folder, name)| (folder.to_string(), name))
+        };
+        let parts = Some(("s3://bucket/runs".to_owned(), "a b.json".to_owned()));
+        assert_eq!(split("s3://bucket/runs/a%20b.json"), parts);
+        assert_eq!(split("s3://bucket/runs/"), None);
+        assert_eq!(split("s3://bucket"), None);
     }
 }

@@ -9,11 +9,11 @@ use crate::options::Options;
 use std::ffi::OsStr;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 use xmem_task::program::{self, Profile};
 use xmem_task::tally::{Tally, text_of};
-use xmem_task::{Error, only};
+use xmem_task::{Error, only, repo};
 
 /// What is installed, from PyPI.
 const PACKAGES: [&str; 2] = ["ray==2.60.0", "moto[server]==5.2.5"];
@@ -21,6 +21,12 @@ const PACKAGES: [&str; 2] = ["ray==2.60.0", "moto[server]==5.2.5"];
 const READY_LIMIT: Duration = Duration::from_secs(60);
 /// Makes the bucket.
 const BUCKET: &str = "import boto3; boto3.client('s3').create_bucket(Bucket='evaluations')";
+
+/// Uploads traces, by the names of their folders.
+const UPLOAD: &str = "import boto3, os, sys
+for file in sys.argv[1:]:
+    name = '/'.join(['traces', *file.split(os.sep)[-2:]])
+    boto3.client('s3').upload_file(file, 'evaluations', name)";
 
 /// Runs the tests.
 pub fn run(options: &Options) -> Result<(), Error> {
@@ -37,9 +43,10 @@ pub fn run(options: &Options) -> Result<(), Error> {
     })?;
     let bench = Bench { folder: folder.path(), python: &python, xmem: &xmem, port };
     bench.make_bucket()?;
-    for case in ["parts-as-tasks", "missing-bucket", "missing-credentials"] {
+    for case in ["parts-as-tasks", "traces-as-objects", "missing-bucket", "missing-credentials"] {
         if only::selects(&options.only, case) {
             tally.check(case, || match case {
+                "traces-as-objects" => bench.traces_as_objects(),
                 "missing-bucket" => bench.missing_bucket(),
                 "missing-credentials" => bench.missing_credentials(),
                 _ => bench.parts_as_tasks(),
@@ -119,6 +126,44 @@ impl Bench<'_> {
         let mut complaints = evaluation.complaints(&mut self.command(self.xmem))?;
         if home.join("s3:").exists() {
             complaints.push("the store is a folder".to_owned());
+        }
+        Ok(complaints)
+    }
+
+    /// Traces that are objects get the answers of the same traces as files, and a gate reads none.
+    fn traces_as_objects(&self) -> Result<Vec<String>, Error> {
+        let traces = repo::root().join("traces");
+        let names = ["gpt2_adamw", "mlp_adam", "vgg11_adagrad"];
+        let files: Vec<_> =
+            names.iter().map(|name| traces.join(name).join("trace.json.zst")).collect();
+        let mut python = self.command(self.python.join("python"));
+        python.args(["-c", UPLOAD]).args(&files);
+        let output = python.output().map_err(Error::start("python"))?;
+        if !output.status.success() {
+            return Err(Error::Failed { command: text_of(&output) });
+        }
+        let replay = |inputs: &[&OsStr]| {
+            let mut xmem = self.command(self.xmem);
+            xmem.arg("replay").args(inputs).args(["-d", "t4-16g", "--format", "csv"]);
+            xmem.output().map_err(Error::start("xmem"))
+        };
+        let of_files = replay(&files.iter().map(|file| file.as_os_str()).collect::<Vec<_>>())?;
+        let of_objects = replay(&[OsStr::new("s3://evaluations/traces")])?;
+        // The first column is the name.
+        let answers = |output: &Output| -> Vec<String> {
+            let text = String::from_utf8_lossy(&output.stdout);
+            text.lines().map(|line| line.split_once(',').unwrap_or_default().1.to_owned()).collect()
+        };
+        let mut complaints = Vec::new();
+        if answers(&of_files) != answers(&of_objects) || answers(&of_files).len() != names.len() + 1
+        {
+            complaints.push(format!("{}\n{}", text_of(&of_files), text_of(&of_objects)));
+        }
+        let mut gate = self.command(self.xmem);
+        gate.args(["check", "s3://evaluations/traces/mlp_adam/trace.json.zst", "-d", "t4-16g"]);
+        let gate = gate.output().map_err(Error::start("xmem"))?;
+        if gate.status.code() != Some(3) || !text_of(&gate).contains("does not exist") {
+            complaints.push(format!("a gate read an object: {}", text_of(&gate)));
         }
         Ok(complaints)
     }

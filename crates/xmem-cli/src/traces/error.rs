@@ -1,11 +1,13 @@
 //! Arguments that name no traces.
 
 use crate::error::failures;
+use crate::objects::CREDENTIALS;
 use crate::terminal::shown;
 use miette::Diagnostic;
 use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
+use xmem_objects::{ObjectAddress, ObjectsError};
 
 failures! {
     /// Arguments that name no traces.
@@ -32,6 +34,12 @@ failures! {
             fix:
                 "Check the folder, or use a pattern for other names: `xmem replay 'runs/**/*.trace' --device t4-16g`.",
         },
+        #[error("no traces found at `{address}`")]
+        #[diagnostic(help("an address is searched for *.json, *.json.gz and *.json.zst"))]
+        NoObjects { address: ObjectAddress } => Unreadable XM0222,
+        #[error("cannot use the object store")]
+        #[diagnostic(help("{CREDENTIALS}"))]
+        Objects(#[source] ObjectsError) => Unreadable XM0916,
         #[error("no file matches `{pattern}`")]
         #[diagnostic(help(
             "* and ? match anything except /, ** matches any number of folders; to search a folder, give \

@@ -2,6 +2,7 @@
 
 use super::place::StorePlace;
 use crate::error::failures;
+use crate::objects::CREDENTIALS;
 use crate::terminal::shown;
 use miette::Diagnostic;
 use std::io;
@@ -143,13 +144,11 @@ failures! {
         #[diagnostic(help("--store names a folder of a shared file system, or s3://BUCKET/PREFIX"))]
         NoStore => Usage XM0915,
         #[error("cannot use the object store")]
-        #[diagnostic(help(
-            "the environment names credentials, region and endpoint: AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL and so on"
-        ))]
+        #[diagnostic(help("{CREDENTIALS}"))]
         Objects(#[from] ObjectsError) => Unreadable XM0916 {
             title: "object store that cannot be used",
             cause:
-                "The object store of `--store` cannot be reached, has no such bucket, or refuses the credentials of \
+                "The object store cannot be reached, has no such bucket, or refuses the credentials of \
                  the environment.",
             example: "xmem eval matrix.toml --store s3://missing-bucket/runs",
             fix:

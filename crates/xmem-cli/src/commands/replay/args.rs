@@ -58,7 +58,8 @@ pub(crate) struct ReplayArgs {
     /// Traces (JSON), or memory snapshots of a GPU (pickles), plain or compressed with gzip or zstd;
     /// `-` for standard input. Also a
     /// folder (searched recursively for *.json, *.json.gz and *.json.zst), a glob pattern such as
-    /// 'runs/**/*.json.gz', or @FILE with one path per line (@- for standard input)
+    /// 'runs/**/*.json.gz', @FILE with one path per line (@- for standard input), or the address of an object or
+    /// of a prefix in an object store: s3://BUCKET/PREFIX, gs://, az://
     #[arg(required = true, value_name = "TRACE", value_hint = ValueHint::AnyPath)]
     pub(crate) traces: Vec<PathBuf>,
     /// Treat each TRACE as a literal path (no folders, globs, lists or stdin), for scripts that pass names

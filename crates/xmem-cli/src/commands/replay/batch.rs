@@ -9,11 +9,14 @@ use crate::pool;
 use crate::progress::Progress;
 use crate::reading::read_options;
 use crate::traces::{Source, TraceInput};
+use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use tempfile::NamedTempFile;
 use xmem::{Answer, Job, ReadOptions};
+use xmem_objects::{ObjectFolder, ObjectsError};
 use xmem_report::json::{Document, Rules};
 
 /// The work: traces, settings, and options for processing them.
@@ -133,9 +136,29 @@ impl Batch<'_> {
             Source::File(path) => catch_panic(name, || {
                 Ok(Job::observed(path, &self.read, &|stage| self.progress.stage(name, stage))?)
             }),
+            Source::Object(folder, object) => {
+                let copy = copied(folder, object).map_err(TraceError::Object)?;
+                catch_panic(name, || {
+                    let observer = |stage| self.progress.stage(name, stage);
+                    Ok(Job::observed(copy.path(), &self.read, &observer)?)
+                })
+            }
             Source::Unreadable(error) => {
                 Err(TraceError::Folder { place: name.clone(), source: Arc::clone(error) })
             }
         }
+    }
+}
+
+/// A copy of an object, removed when it is dropped.
+fn copied(folder: &ObjectFolder, object: &str) -> Result<NamedTempFile, ObjectsError> {
+    let mut copy = NamedTempFile::new()?;
+    match folder.get(object, &mut copy)? {
+        true => Ok(copy),
+        false => Err(io::Error::new(
+            ErrorKind::NotFound,
+            format!("`{}` does not exist", folder.address().object(object)),
+        )
+        .into()),
     }
 }

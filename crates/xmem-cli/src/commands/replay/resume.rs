@@ -80,6 +80,7 @@ fn unique_name(named: &TraceInput) -> Option<&str> {
     match &named.source {
         Source::File(path) => path.to_str(),
         Source::Unreadable(_) => None,
+        Source::Object(..) => Some(&named.name),
     }
 }
 

@@ -78,7 +78,7 @@ pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
 
 /// The meaning of the arguments that name traces.
 fn paths(args: &ReplayArgs) -> Paths {
-    if args.literal_paths { Paths::Literal } else { Paths::Any }
+    if args.literal_paths { Paths::Literal } else { Paths::AnyOrObjects }
 }
 
 /// Refuses outputs that are inputs.

@@ -7,6 +7,7 @@ use crate::traces::TracesFailure;
 use std::sync::Arc;
 use thiserror::Error;
 use xmem::EstimateError;
+use xmem_objects::ObjectsError;
 
 /// An error that leaves a trace without an answer.
 #[derive(Debug, Error)]
@@ -16,6 +17,9 @@ pub(super) enum TraceError {
     /// A folder, or an entry of a folder, that cannot be read.
     #[error("cannot read folder `{place}`: check its permissions")]
     Folder { place: String, source: Arc<walkdir::Error> },
+    /// An object that cannot be copied.
+    #[error("{0}")]
+    Object(ObjectsError),
     /// A panic. It must not end the work on other traces.
     #[error(
         "internal error while processing `{trace}`: {message}; this is a bug in xmem, please report it"
@@ -40,6 +44,7 @@ impl TraceError {
         match self {
             Self::Estimate(error) => estimate::code(error),
             Self::Folder { .. } => "XM0228",
+            Self::Object(_) => "XM0916",
             Self::Panic { .. } => guard::CODE,
         }
     }
@@ -49,6 +54,7 @@ impl TraceError {
         match self {
             Self::Estimate(error) => estimate::failure(trace, error),
             Self::Folder { place, source } => TracesFailure::Folder { place, source }.into(),
+            Self::Object(error) => TracesFailure::Objects(error).into(),
             Self::Panic { trace, message } => {
                 InternalError::new(Some(&trace), Panicked { message }).into()
             }
