@@ -6,7 +6,7 @@ use super::graph_source::JobGraph;
 use super::jobs::PlannedJob;
 use super::matrix::{Estimator, Truth, with_values};
 use super::measured::{MeasureError, Measured, measure};
-use super::store::{Key, Round, Store};
+use super::store::{KeptTrace, Key, Round, Store};
 use crate::attempt::Attempt;
 use crate::commands::profile::keep_convolutions;
 use crate::commands::snapshot;
@@ -213,9 +213,8 @@ impl Rounds<'_> {
             Some(engine) => {
                 let (trace, round) = self.recorded(job, command, engine)?;
                 let started = Instant::now();
-                let read = Job::from_path(&trace, &ReadOptions::default());
-                self.store.was_read(&trace);
-                let read = read.map_err(|error| error.to_string())?;
+                let read = Job::from_path(trace.path(), &ReadOptions::default())
+                    .map_err(|error| error.to_string())?;
                 let builder = figures::builder(&job.device);
                 let estimated = figures::of_job(&read, builder, job, estimator, self.classes)?;
                 (estimated, round.took() + started.elapsed())
@@ -312,7 +311,7 @@ impl Rounds<'_> {
         job: &PlannedJob<'_>,
         command: &[OsString],
         engine: Engine,
-    ) -> Result<(PathBuf, Round), Missing> {
+    ) -> Result<(KeptTrace, Round), Missing> {
         let settings = settings(job, engine, "unlimited");
         let key = Key::new(command, &settings);
         if let Some(round) = self.find(&key)?
@@ -329,6 +328,7 @@ impl Rounds<'_> {
         }
         let trace = self.store.trace(&key);
         let round = self.keep(command, (&key, Some(&trace)), &attempt, took, None)?;
+        let trace = self.store.recorded_trace(&key).map_err(|error| self.unreadable(&error))?;
         Ok((trace, round))
     }
 

@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tempfile::{NamedTempFile, TempPath};
 use xmem::Bytes;
 use xmem_eval::evaluation::MemoryByClass;
 use xmem_objects::ObjectFolder;
@@ -30,6 +31,15 @@ pub(super) struct Store {
 struct Objects {
     folder: ObjectFolder,
     _copies: PrivateFolder,
+}
+
+/// The trace of a round.
+#[derive(Debug)]
+pub(super) enum KeptTrace {
+    /// A file of the store.
+    File(PathBuf),
+    /// A copy of an object, removed when this is dropped.
+    Copy(TempPath),
 }
 
 /// The name of a round: a hash of what decides about it.
@@ -176,7 +186,7 @@ impl Store {
         if let (Some(objects), Some(file)) = (&self.objects, file) {
             objects.put(file)?;
         }
-        let text = tempfile::NamedTempFile::new_in(&self.folder)?;
+        let text = NamedTempFile::new_in(&self.folder)?;
         serde_json::to_writer_pretty(&text, round)?;
         let path = self.file(key, "json");
         text.persist(&path).map_err(|error| error.error)?;
@@ -189,15 +199,26 @@ impl Store {
     }
 
     /// The trace of a round that is kept.
-    pub(super) fn kept_trace(&self, key: &Key) -> io::Result<Option<PathBuf>> {
-        self.copy(self.trace(key))
+    pub(super) fn kept_trace(&self, key: &Key) -> io::Result<Option<KeptTrace>> {
+        let path = self.trace(key);
+        let Some(objects) = &self.objects else {
+            return Ok(path.exists().then_some(KeptTrace::File(path)));
+        };
+        // A copy for each that reads: equal jobs are evaluated at the same time.
+        let mut copy = NamedTempFile::new_in(&self.folder)?;
+        let is_there = objects.get(&path, &mut copy)?;
+        Ok(is_there.then(|| KeptTrace::Copy(copy.into_temp_path())))
     }
 
-    /// Says that a trace was read: of objects, no copy is left behind.
-    pub(super) fn was_read(&self, trace: &Path) {
-        if self.objects.is_some() {
-            let _ = fs::remove_file(trace);
+    /// The trace that was recorded for a round, once that is kept: of objects, it is not left behind.
+    pub(super) fn recorded_trace(&self, key: &Key) -> io::Result<KeptTrace> {
+        let path = self.trace(key);
+        if self.objects.is_none() {
+            return Ok(KeptTrace::File(path));
         }
+        let copy = NamedTempFile::new_in(&self.folder)?.into_temp_path();
+        fs::rename(path, &copy)?;
+        Ok(KeptTrace::Copy(copy))
     }
 
     /// The file for the graph that a round exported.
@@ -224,21 +245,32 @@ impl Store {
         let is_there = match &self.objects {
             _ if path.exists() => true,
             None => false,
-            Some(objects) => objects.get(&path)?,
+            Some(objects) => {
+                let mut file = NamedTempFile::new_in(&self.folder)?;
+                let is_there = objects.get(&path, &mut file)?;
+                if is_there {
+                    file.persist(&path).map_err(|error| error.error)?;
+                }
+                is_there
+            }
         };
         Ok(is_there.then_some(path))
     }
 }
 
-impl Objects {
-    /// Copies the object of a file to it, if there is one.
-    fn get(&self, path: &Path) -> io::Result<bool> {
-        let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new("")))?;
-        let is_there = self.folder.get(&name(path), &mut file).map_err(io::Error::other)?;
-        if is_there {
-            file.persist(path).map_err(|error| error.error)?;
+impl KeptTrace {
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::File(path) => path,
+            Self::Copy(path) => path,
         }
-        Ok(is_there)
+    }
+}
+
+impl Objects {
+    /// Copies the object of a file of the folder to `out`, if there is one.
+    fn get(&self, path: &Path, out: &mut NamedTempFile) -> io::Result<bool> {
+        self.folder.get(&name(path), out).map_err(io::Error::other)
     }
 
     /// Makes an object of a file.
