@@ -29,6 +29,7 @@ from torch.utils.data import DataLoader, Dataset
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
+    Gemma2Config,
     GPT2Config,
     GPTNeoConfig,
     GPTNeoXConfig,
@@ -101,16 +102,21 @@ def configuration(name: str) -> PretrainedConfig:
             return LlamaConfig(
                 vocab_size=128256, hidden_size=3072, intermediate_size=8192, num_hidden_layers=28, **heads
             )
+        case "gemma-2-2b-it":
+            heads = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256}
+            return Gemma2Config(
+                vocab_size=256000, hidden_size=2304, intermediate_size=9216, num_hidden_layers=26, **heads
+            )
     raise SystemExit(f"unknown model {name}")
 
 
 MODELS = (
     "gpt2 distilgpt2 Cerebras-GPT-111M gpt-neo-125M opt-125m opt-350m T5-small t5-base pythia-1b Qwen3-0.6B Qwen3-4B "
-    "DeepSeek-R1-Distill-Qwen-1.5B Llama-3.2-3B-Instruct"
+    "DeepSeek-R1-Distill-Qwen-1.5B Llama-3.2-3B-Instruct gemma-2-2b-it"
 ).split()
 EAGER = ("T5-small", "t5-base", "gpt-neo-125M")
 ALL_OF_ONE_LENGTH = ("pythia-1b", "Qwen3-0.6B", "Qwen3-4B", "DeepSeek-R1-Distill-Qwen-1.5B")
-WITH_END_OR_START = ("T5-small", "t5-base", "opt-125m", "opt-350m", "Llama-3.2-3B-Instruct")
+WITH_END_OR_START = ("T5-small", "t5-base", "opt-125m", "opt-350m", "Llama-3.2-3B-Instruct", "gemma-2-2b-it")
 
 
 class Lines(Dataset[int]):

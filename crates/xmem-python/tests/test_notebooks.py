@@ -24,7 +24,7 @@ def _printed(notebook: Any) -> List[List[str]]:
     return cells
 
 
-@pytest.mark.parametrize("name", ["answer", pytest.param("record", marks=pytest.mark.torch)])
+@pytest.mark.parametrize("name", ["answer", "paper", pytest.param("record", marks=pytest.mark.torch)])
 def test_a_notebook_shows_what_it_prints(name: str, tmp_path: Path) -> None:
     path = NOTEBOOKS / f"{name}.ipynb"
     kept = nbformat.read(path, as_version=4)
