@@ -154,3 +154,49 @@ fn store(address: &ObjectAddress) -> Result<Arc<dyn ObjectStore>, object_store::
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object_store::memory::InMemory;
+
+    fn folder(prefix: &str, store: &Arc<InMemory>) -> ObjectFolder {
+        ObjectFolder {
+            address: format!("s3://bucket/{prefix}").parse().expect("an address"),
+            store: Arc::clone(store) as Arc<dyn ObjectStore>,
+            prefix: prefix.into(),
+            runtime: Builder::new_current_thread().build().expect("a runtime"),
+        }
+    }
+
+    #[test]
+    fn what_is_put_is_found_and_read_again() {
+        let store = Arc::new(InMemory::new());
+        let runs = folder("runs", &store);
+        let content: Vec<u8> = (0..3 * CHUNK).map(|at| at as u8).collect();
+        runs.put("a/b c.json", &mut content.as_slice()).expect("it is stored");
+        runs.put("z.json", &mut io::empty()).expect("it is stored");
+        folder("other", &store).put("x.json", &mut io::empty()).expect("it is stored");
+        assert_eq!(runs.names().expect("names"), ["a/b c.json", "z.json"]);
+        assert_eq!(folder("runs/a", &store).names().expect("names"), ["b c.json"]);
+        let mut read = Vec::new();
+        assert!(runs.get("a/b c.json", &mut read).expect("it is read"));
+        assert!(read == content, "{} bytes", read.len());
+        assert!(!runs.get("b.json", &mut read).expect("there is none"));
+        runs.check().expect("the store answers");
+    }
+
+    #[test]
+    fn an_object_that_is_not_read_to_its_end_is_none() {
+        struct Broken;
+        impl Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::other("the disk is gone"))
+            }
+        }
+        let runs = folder("runs", &Arc::new(InMemory::new()));
+        let error = runs.put("a.json", &mut Broken).expect_err("it cannot be read");
+        assert_eq!(error.to_string(), "the disk is gone");
+        assert_eq!(runs.names().expect("names"), <[String; 0]>::default());
+    }
+}
