@@ -204,7 +204,7 @@ impl<'a> Kind<'a> {
 }
 
 impl TraceInput {
-    /// The file, or the name of what is none.
+    /// The file; for anything else, its name.
     pub(crate) fn path(&self) -> &Path {
         match &self.source {
             Source::File(path) => path,

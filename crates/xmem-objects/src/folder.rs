@@ -84,7 +84,7 @@ impl ObjectFolder {
         Ok(names)
     }
 
-    /// Copies an object to `out`; `false` if there is no such object.
+    /// Copies an object to `out`. Returns `false` if the object does not exist.
     ///
     /// # Errors
     ///
@@ -182,7 +182,7 @@ mod tests {
         let mut read = Vec::new();
         assert!(runs.get("a/b c.json", &mut read).expect("it is read"));
         assert!(read == content, "{} bytes", read.len());
-        assert!(!runs.get("b.json", &mut read).expect("there is none"));
+        assert!(!runs.get("b.json", &mut read).expect("the store answers"));
         runs.check().expect("the store answers");
     }
 

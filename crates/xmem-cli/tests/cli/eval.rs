@@ -194,7 +194,7 @@ fn snapshots_are_the_truth_of_their_jobs() {
     let args = ["matrix.toml", "--without-second-round", "--format", "json"];
     let ran = eval(&folder, &args);
     let document = ran.json();
-    // 250 MiB, as `xmem snapshot replay` says; of batch 16, there is no snapshot.
+    // 250 MiB, as `xmem snapshot replay` says. Batch 16 has no snapshot.
     assert_eq!((ran.code, &document["truth"]), (4, &"snapshots".into()));
     assert_eq!(document["jobs"][0]["peak_bytes"], 250 << 20);
     assert_eq!(document["jobs"][0]["estimates"]["ours"]["signed_error"], 0.0);

@@ -1,6 +1,6 @@
 //! An evaluation as columns, for tables: a row for each estimate of each job.
 
-use super::{EstimatedRun, EvaluatedRun, Evaluation};
+use super::{EstimatedRun, EvaluatedRun, Evaluation, Outcome};
 use std::time::Duration;
 use xmem::Bytes;
 
@@ -42,7 +42,7 @@ impl EvaluationValues {
         }
     }
 
-    /// The value of a row as text, empty where there is none.
+    /// The value of a row as text; empty if it is missing.
     #[must_use]
     pub fn text(&self, row: usize) -> String {
         fn text(value: &Option<impl ToString>) -> String {
@@ -74,26 +74,35 @@ impl Evaluation {
         let rows = self.rows();
         let of_factors = self.factors().into_iter().map(|factor| {
             let value = |row: &Row<'_>| row.run.configuration.value(factor).map(str::to_owned);
-            let values = EvaluationValues::of_factor(rows.iter().map(value).collect());
-            EvaluationColumn { name: factor.to_owned(), values }
+            column(factor, EvaluationValues::of_factor(each(&rows, value)))
         });
+        let bytes = |name, of: fn(&Row<'_>) -> Option<Bytes>| {
+            column(name, EvaluationValues::Integers(each(&rows, |row| of(row).map(integer))))
+        };
+        let numbers = |name, of: fn(&Row<'_>) -> Option<f64>| {
+            column(name, EvaluationValues::Numbers(each(&rows, of)))
+        };
+        let truths = |name, of: fn(&Row<'_>) -> Option<bool>| {
+            column(name, EvaluationValues::Truths(each(&rows, of)))
+        };
         let of_rows = [
-            integers("peak_bytes", &rows, |row| Some(row.run.truth.peak)),
-            truths("out_of_memory", &rows, |row| Some(row.run.truth.out_of_memory)),
-            integers("capacity_bytes", &rows, |row| Some(row.run.truth.capacity)),
-            texts("estimator", &rows, |row| row.estimator),
-            integers("memory_bytes", &rows, |row| Some(row.estimate.memory)),
-            integers("low_bytes", &rows, |row| row.estimate.range.map(|(low, _)| low)),
-            integers("high_bytes", &rows, |row| row.estimate.range.map(|(_, high)| high)),
-            truths("estimated_out_of_memory", &rows, |row| Some(row.estimate.out_of_memory)),
-            numbers("error", &rows, |row| row.estimate.outcome(&row.run.truth).error),
-            numbers("signed_error", &rows, |row| row.estimate.outcome(&row.run.truth).signed_error),
-            truths("second_out_of_memory", &rows, |row| Some(row.estimate.second?.out_of_memory)),
-            numbers("second_error", &rows, |row| row.estimate.second?.error),
-            truths("usable", &rows, |row| row.estimate.outcome(&row.run.truth).usable),
-            numbers("runtime_s", &rows, |row| {
-                row.estimate.runtime.as_ref().map(Duration::as_secs_f64)
-            }),
+            bytes("peak_bytes", |row| Some(row.run.truth.peak)),
+            truths("out_of_memory", |row| Some(row.run.truth.out_of_memory)),
+            bytes("capacity_bytes", |row| Some(row.run.truth.capacity)),
+            column(
+                "estimator",
+                EvaluationValues::Texts(each(&rows, |row| Some(row.estimator.to_owned()))),
+            ),
+            bytes("memory_bytes", |row| Some(row.estimate.memory)),
+            bytes("low_bytes", |row| row.estimate.range.map(|(low, _)| low)),
+            bytes("high_bytes", |row| row.estimate.range.map(|(_, high)| high)),
+            truths("estimated_out_of_memory", |row| Some(row.estimate.out_of_memory)),
+            numbers("error", |row| row.outcome.error),
+            numbers("signed_error", |row| row.outcome.signed_error),
+            truths("second_out_of_memory", |row| Some(row.estimate.second?.out_of_memory)),
+            numbers("second_error", |row| row.estimate.second?.error),
+            truths("usable", |row| row.outcome.usable),
+            numbers("runtime_s", |row| row.estimate.runtime.as_ref().map(Duration::as_secs_f64)),
         ];
         of_factors.chain(of_rows).collect()
     }
@@ -103,59 +112,32 @@ impl Evaluation {
         for run in &self.runs {
             let estimates = self.estimators.iter().zip(&run.estimates);
             rows.extend(estimates.filter_map(|(estimator, estimate)| {
-                Some(Row { run, estimator, estimate: estimate.as_ref()? })
+                let estimate = estimate.as_ref()?;
+                Some(Row { run, estimator, estimate, outcome: estimate.outcome(&run.truth) })
             }));
         }
         rows
     }
 }
 
-/// An estimate of a run.
-#[derive(Clone, Copy)]
+/// An estimate of a run, and what became of it.
 struct Row<'a> {
     run: &'a EvaluatedRun,
     estimator: &'a str,
     estimate: &'a EstimatedRun,
+    outcome: Outcome,
 }
 
-type Rows<'r, 'a> = &'r [Row<'a>];
-
-fn integers(
-    name: &str,
-    rows: Rows<'_, '_>,
-    value: impl Fn(&Row<'_>) -> Option<Bytes>,
-) -> EvaluationColumn {
-    let value = |row| value(row).map(|bytes| i64::try_from(bytes.get()).unwrap_or(i64::MAX));
-    let values = EvaluationValues::Integers(rows.iter().map(value).collect());
+fn column(name: &str, values: EvaluationValues) -> EvaluationColumn {
     EvaluationColumn { name: name.to_owned(), values }
 }
 
-fn numbers(
-    name: &str,
-    rows: Rows<'_, '_>,
-    value: impl Fn(&Row<'_>) -> Option<f64>,
-) -> EvaluationColumn {
-    let values = EvaluationValues::Numbers(rows.iter().map(value).collect());
-    EvaluationColumn { name: name.to_owned(), values }
+fn each<'a, T>(rows: &[Row<'a>], value: impl Fn(&Row<'a>) -> T) -> Vec<T> {
+    rows.iter().map(value).collect()
 }
 
-fn truths(
-    name: &str,
-    rows: Rows<'_, '_>,
-    value: impl Fn(&Row<'_>) -> Option<bool>,
-) -> EvaluationColumn {
-    let values = EvaluationValues::Truths(rows.iter().map(value).collect());
-    EvaluationColumn { name: name.to_owned(), values }
-}
-
-fn texts<'a>(
-    name: &str,
-    rows: Rows<'_, 'a>,
-    value: impl Fn(&Row<'a>) -> &'a str,
-) -> EvaluationColumn {
-    let value = |row| Some(value(row).to_owned());
-    let values = EvaluationValues::Texts(rows.iter().map(value).collect());
-    EvaluationColumn { name: name.to_owned(), values }
+fn integer(bytes: Bytes) -> i64 {
+    i64::try_from(bytes.get()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -2,13 +2,13 @@
 
 use super::args::{Cluster, EvalArgs};
 use super::error::EvalFailure;
+use super::place::absolute;
 use crate::commands::Outcome;
 use crate::exit::Exit;
 use crate::output;
 use crate::shell::quoted;
 use std::io::{self, Write as _};
 use std::num::NonZeroU64;
-use std::path::{self, Path};
 use std::process::{Command, Stdio};
 
 /// Prints or submits the job script for a cluster.
@@ -68,10 +68,6 @@ fn submit(submitter: &[&str], script: &str) -> Result<(), EvalFailure> {
 
 /// The command of all parts: what follows is `--shard` with the number of one.
 fn words(args: &EvalArgs) -> Result<Vec<String>, EvalFailure> {
-    let absolute = |path: &Path| {
-        let path = path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        path.to_string_lossy().into_owned()
-    };
     let store = args.store.as_ref().ok_or(EvalFailure::NoStore)?;
     let mut words = vec!["xmem".to_owned(), "eval".to_owned(), absolute(&args.matrix)];
     let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);

@@ -156,9 +156,6 @@ failures! {
                  `AWS_SECRET_ACCESS_KEY` and `AWS_REGION`; `AWS_ENDPOINT_URL` for another server, and \
                  `AWS_ALLOW_HTTP=true` if it has no TLS.",
         },
-        #[error("refusing to write Parquet to a terminal")]
-        #[diagnostic(help("name a file: -o runs.parquet"))]
-        FileToTerminal => Usage XM0442,
         #[error("cannot make a folder for copies of recordings")]
         TemporaryFolder(#[from] FolderError) => Unreadable XM0912,
         #[error("cannot start `{program}`")]

@@ -2,7 +2,7 @@
 
 use crate::terminal::shown;
 use std::fmt;
-use std::path::{self, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::str::FromStr;
 use xmem_objects::{ObjectAddress, ObjectsError};
 
@@ -17,13 +17,16 @@ impl StorePlace {
     /// The place as an argument of a process in another folder.
     pub(super) fn argument(&self) -> String {
         match self {
-            Self::Folder(folder) => {
-                let folder = path::absolute(folder).unwrap_or_else(|_| folder.clone());
-                folder.to_string_lossy().into_owned()
-            }
+            Self::Folder(folder) => absolute(folder),
             Self::Objects(address) => address.to_string(),
         }
     }
+}
+
+/// A path as an argument of a process in another folder.
+pub(super) fn absolute(path: &Path) -> String {
+    let path = path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    path.to_string_lossy().into_owned()
 }
 
 impl From<PathBuf> for StorePlace {

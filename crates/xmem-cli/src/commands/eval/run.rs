@@ -11,6 +11,7 @@ use super::rounds::{Missing, Rounds};
 use super::store::Store;
 use super::{output, readings};
 use crate::commands::Outcome;
+use crate::commands::report::ReportFailure;
 use crate::cudnn;
 use crate::exit::Exit;
 use crate::global::{Global, Verbosity};
@@ -37,7 +38,8 @@ pub(crate) fn run(args: &EvalArgs, global: &Global) -> Outcome {
     match &args.output {
         Some(output) => check_folder(output)?,
         None if args.format == EvalFormat::Parquet && stdout().is_terminal() => {
-            return Err(EvalFailure::FileToTerminal.into());
+            let (format, file) = ("Parquet", "runs.parquet");
+            return Err(ReportFailure::FileToTerminal { format, file }.into());
         }
         None => {}
     }
