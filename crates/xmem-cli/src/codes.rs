@@ -2,7 +2,9 @@
 
 use crate::error::{Explanation, USAGE};
 use crate::exit::Exit;
-use crate::{allocator, commands, config, cudnn, device, estimate, guard, input, operations};
+use crate::{
+    allocator, commands, config, cudnn, device, estimate, guard, input, objects, operations,
+};
 use crate::{output, overwrite, reading, traces, what_if};
 
 /// The explanations of errors without a type of this crate.
@@ -28,6 +30,7 @@ pub(crate) fn explanations() -> Vec<&'static Explanation> {
         input::InputFailure::EXPLAINED,
         reading::ReadingFailure::EXPLAINED,
         traces::TracesFailure::EXPLAINED,
+        objects::ObjectsFailure::EXPLAINED,
         operations::OperationsFailure::EXPLAINED,
         output::OutputFailure::EXPLAINED,
         overwrite::OverwriteFailure::EXPLAINED,

@@ -7,6 +7,7 @@ pub(crate) use error::TracesFailure;
 use crate::error::CliError;
 use crate::global::Verbosity;
 use crate::input::{self, InputFailure};
+use crate::objects::ObjectsFailure;
 use crate::overwrite;
 use crate::terminal::{say, shown};
 use globset::GlobBuilder;
@@ -117,7 +118,7 @@ pub(crate) fn resolve(
         };
         let kind = match paths {
             Paths::AnyOrObjects => match object_address(argument) {
-                Some(text) => Kind::Objects(text.parse().map_err(TracesFailure::Objects)?),
+                Some(text) => Kind::Objects(text.parse().map_err(ObjectsFailure::from)?),
                 None => Kind::of(argument),
             },
             Paths::Any => Kind::of(argument),
@@ -160,22 +161,22 @@ fn object_address(argument: &Path) -> Option<&str> {
 }
 
 /// The object of an address that ends as traces do, or the traces whose names begin with it.
-fn objects(address: ObjectAddress) -> Result<Vec<TraceInput>, TracesFailure> {
+fn objects(address: ObjectAddress) -> Result<Vec<TraceInput>, CliError> {
     let (address, only) = match address.split_name() {
         Some((folder, name)) if is_trace(Path::new(&name)) => (folder, Some(name)),
         _ => (address, None),
     };
-    let folder = Arc::new(ObjectFolder::new(address).map_err(TracesFailure::Objects)?);
+    let folder = Arc::new(ObjectFolder::new(address).map_err(ObjectsFailure::from)?);
     let names = match only {
         Some(name) => vec![name],
         None => {
-            let mut names = folder.names().map_err(TracesFailure::Objects)?;
+            let mut names = folder.names().map_err(ObjectsFailure::from)?;
             names.retain(|name| is_trace(Path::new(name)));
             names
         }
     };
     if names.is_empty() {
-        return Err(TracesFailure::NoObjects { address: folder.address().clone() });
+        return Err(TracesFailure::NoObjects { address: folder.address().clone() }.into());
     }
     let input = |object: String| TraceInput {
         name: folder.address().object(&object).to_string(),

@@ -1,13 +1,12 @@
 //! Arguments that name no traces.
 
 use crate::error::failures;
-use crate::objects::CREDENTIALS;
 use crate::terminal::shown;
 use miette::Diagnostic;
 use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
-use xmem_objects::{ObjectAddress, ObjectsError};
+use xmem_objects::ObjectAddress;
 
 failures! {
     /// Arguments that name no traces.
@@ -37,9 +36,6 @@ failures! {
         #[error("no traces found at `{address}`")]
         #[diagnostic(help("an address is searched for *.json, *.json.gz and *.json.zst"))]
         NoObjects { address: ObjectAddress } => Unreadable XM0222,
-        #[error("cannot use the object store")]
-        #[diagnostic(help("{CREDENTIALS}"))]
-        Objects(#[source] ObjectsError) => Unreadable XM0916,
         #[error("no file matches `{pattern}`")]
         #[diagnostic(help(
             "* and ? match anything except /, ** matches any number of folders; to search a folder, give \

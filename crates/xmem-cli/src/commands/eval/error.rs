@@ -2,14 +2,12 @@
 
 use super::place::StorePlace;
 use crate::error::failures;
-use crate::objects::CREDENTIALS;
 use crate::terminal::shown;
 use miette::Diagnostic;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use thiserror::Error;
-use xmem_objects::ObjectsError;
 use xmem_tempfiles::FolderError;
 
 failures! {
@@ -143,19 +141,6 @@ failures! {
         #[error("--on needs a store that all machines of the cluster have")]
         #[diagnostic(help("--store names a folder of a shared file system, or s3://BUCKET/PREFIX"))]
         NoStore => Usage XM0915,
-        #[error("cannot use the object store")]
-        #[diagnostic(help("{CREDENTIALS}"))]
-        Objects(#[from] ObjectsError) => Unreadable XM0916 {
-            title: "object store that cannot be used",
-            cause:
-                "The object store cannot be reached, has no such bucket, or refuses the credentials of \
-                 the environment.",
-            example: "xmem eval matrix.toml --store s3://missing-bucket/runs",
-            fix:
-                "Set the variables that the provider's own tools read, for example `AWS_ACCESS_KEY_ID`, \
-                 `AWS_SECRET_ACCESS_KEY` and `AWS_REGION`; `AWS_ENDPOINT_URL` for another server, and \
-                 `AWS_ALLOW_HTTP=true` if it has no TLS.",
-        },
         #[error("cannot make a folder for copies of recordings")]
         TemporaryFolder(#[from] FolderError) => Unreadable XM0912,
         #[error("cannot start `{program}`")]

@@ -3,6 +3,8 @@
 
 use super::error::EvalFailure;
 use super::place::StorePlace;
+use crate::error::CliError;
+use crate::objects::ObjectsFailure;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -149,16 +151,16 @@ impl Key {
 
 impl Store {
     /// The store at a place. An object store must answer; a folder need not be there.
-    pub(super) fn open(place: StorePlace) -> Result<Self, EvalFailure> {
+    pub(super) fn open(place: StorePlace) -> Result<Self, CliError> {
         let address = match &place {
             StorePlace::Folder(folder) => {
                 return Ok(Self { folder: folder.clone(), objects: None, place });
             }
             StorePlace::Objects(address) => address.clone(),
         };
-        let folder = ObjectFolder::new(address)?;
-        folder.check()?;
-        let copies = PrivateFolder::new()?;
+        let folder = ObjectFolder::new(address).map_err(ObjectsFailure::from)?;
+        folder.check().map_err(ObjectsFailure::from)?;
+        let copies = PrivateFolder::new().map_err(EvalFailure::from)?;
         let path = copies.path().to_owned();
         Ok(Self { place, folder: path, objects: Some(Objects { folder, _copies: copies }) })
     }

@@ -3,6 +3,7 @@
 use crate::error::CliError;
 use crate::estimate;
 use crate::guard::{self, InternalError, Panicked};
+use crate::objects::ObjectsFailure;
 use crate::traces::TracesFailure;
 use std::sync::Arc;
 use thiserror::Error;
@@ -54,7 +55,7 @@ impl TraceError {
         match self {
             Self::Estimate(error) => estimate::failure(trace, error),
             Self::Folder { place, source } => TracesFailure::Folder { place, source }.into(),
-            Self::Object(error) => TracesFailure::Objects(error).into(),
+            Self::Object(error) => ObjectsFailure::from(error).into(),
             Self::Panic { trace, message } => {
                 InternalError::new(Some(&trace), Panicked { message }).into()
             }
