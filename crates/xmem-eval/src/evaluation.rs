@@ -10,6 +10,7 @@ mod anova;
 mod columns;
 mod configuration;
 mod outcome;
+mod rows;
 mod statistics;
 mod summary;
 
@@ -17,6 +18,7 @@ pub use anova::{FactorEffect, effects};
 pub use columns::{EvaluationColumn, EvaluationValues};
 pub use configuration::{Configuration, Grid, sample, shuffled};
 pub use outcome::{EstimatedRun, MemoryByClass, Outcome, SecondRound, TrueRun, relative_error};
+pub use rows::EvaluationRow;
 pub use statistics::Spread;
 pub use summary::{Conserved, OutOfMemoryCounts, Share, Summary};
 

@@ -1,13 +1,21 @@
 //! Tables for data frames: the blocks, moments or segments of a run as a Parquet file, and the rows of an evaluation.
 //!
-//! Left to others: the columns ([`table`](crate::table)), and how a file is made of them ([`file`]).
+//! Left to others: the columns ([`table`](crate::table)), how a file is made of them ([`file`]), and read ([`reading`]).
 
 mod file;
+mod reading;
 
 use crate::Run;
 use crate::table::{Column, RunTable, columns};
+use reading::ReadFile;
 use xmem::Bytes;
-use xmem_eval::evaluation::Evaluation;
+use xmem_eval::evaluation::{Evaluation, EvaluationRow};
+
+/// The version of the rows of an evaluation.
+const EVALUATED: &str = "xmem.evaluated/1";
+/// The keys of facts about a file.
+const SCHEMA: &str = "xmem.schema";
+const TRUTH: &str = "xmem.truth";
 
 /// A table of the run as a Parquet file. Sizes are bytes, times nanoseconds since the recording began; moments are row
 /// numbers of the table of moments. The peaks and the device are in the file's metadata, their keys begin with `xmem.`.
@@ -22,11 +30,36 @@ pub fn parquet(run: &Run<'_>, table: RunTable) -> Vec<u8> {
 pub fn evaluation_parquet(evaluation: &Evaluation) -> Vec<u8> {
     let columns: Vec<Column> = evaluation.columns().into_iter().map(Column::from).collect();
     let facts = [
-        ("xmem.schema", "xmem.evaluated/1".to_owned()),
+        (SCHEMA, EVALUATED.to_owned()),
         ("xmem.title", evaluation.title.clone()),
-        ("xmem.truth", evaluation.truth.name().to_owned()),
+        (TRUTH, evaluation.truth.name().to_owned()),
     ];
     file::file(&columns, &facts)
+}
+
+/// The rows of an evaluation that a Parquet file has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EvaluatedRows {
+    /// The name of the [source](xmem_eval::evaluation::TruthSource::name) of the runs.
+    pub truth: String,
+    /// The rows.
+    pub rows: Vec<EvaluationRow>,
+}
+
+/// Reads what [`evaluation_parquet`] wrote. Memory by class is not in it.
+///
+/// # Errors
+///
+/// Why the file is no such table, in words.
+pub fn evaluation_of_parquet(bytes: Vec<u8>) -> Result<EvaluatedRows, String> {
+    let file: ReadFile = reading::read(bytes).map_err(|error| error.to_string())?;
+    match file.fact(SCHEMA) {
+        Some(EVALUATED) => {}
+        Some(other) => return Err(format!("it is of version {other}, expected {EVALUATED}")),
+        None => return Err(format!("it is not of version {EVALUATED}")),
+    }
+    let truth = file.fact(TRUTH).unwrap_or_default().to_owned();
+    Ok(EvaluatedRows { truth, rows: EvaluationRow::of_columns(&file.columns)? })
 }
 
 fn facts(run: &Run<'_>, table: RunTable) -> Vec<(&'static str, String)> {
@@ -34,7 +67,7 @@ fn facts(run: &Run<'_>, table: RunTable) -> Vec<(&'static str, String)> {
     let peak = &answer.memory.peak;
     let bytes = |bytes: Bytes| bytes.get().to_string();
     let mut facts = vec![
-        ("xmem.schema", table.schema().to_owned()),
+        (SCHEMA, table.schema().to_owned()),
         ("xmem.input", run.name.to_owned()),
         ("xmem.device", answer.device().name.clone()),
         ("xmem.device_bytes", bytes(answer.device().memory)),

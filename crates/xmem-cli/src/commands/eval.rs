@@ -12,6 +12,7 @@ mod measured;
 mod output;
 mod place;
 mod readings;
+mod results;
 mod rounds;
 mod run;
 mod store;

@@ -104,6 +104,12 @@ fn what_is_wrong_is_named() {
         (&["nowhere.toml"][..], 3, "cannot read `nowhere.toml`"),
         (&["runs.csv"], 3, "is not a matrix of jobs"),
         (&["matrix.toml", "--readings", "broken.csv"], 3, "it has no column `out_of_memory`"),
+        (
+            &["matrix.toml", "--results", "runs.csv"],
+            3,
+            "is not the table of an evaluation: Parquet error",
+        ),
+        (&["matrix.toml", "--results", "nowhere.parquet"], 3, "cannot read `nowhere.parquet`"),
         (&["matrix.toml", "--only", "model=VGG16"], 2, "no job has model=VGG16"),
         (&["matrix.toml", "--only", "model"], 2, "expected a factor and a value"),
         (&["matrix.toml", "--estimators", "llmem"], 2, "unknown estimator `llmem`"),
@@ -177,6 +183,48 @@ fn parts_share_a_store_and_no_estimate_is_made_twice() {
         ran.stderr
     );
     assert_eq!(folder.read("calls").lines().count(), 9);
+}
+
+/// What a table has is not made again, and what it lacks is; the answer is that of the whole.
+#[test]
+fn answers_of_earlier_evaluations_are_continued() {
+    let folder = Folder::empty();
+    let calls = folder.path("calls");
+    let script = format!("echo $1 >> '{calls}'\necho $(($1 * 1048576))\n");
+    folder.put("estimate.sh", script.as_bytes());
+    let matrix = "[estimators.ours]\ncommand = ['sh', 'estimate.sh', '{batch}']\n\
+        [[jobs]]\nfamily = 'cnn'\ncommand = ['true', '{batch}']\nfactors = { batch = [1], device = ['t4-16g'] }\n";
+    folder.put("matrix.toml", matrix.as_bytes());
+    let runs = |batches: std::ops::RangeInclusive<u64>| {
+        let rows = batches.map(|batch| format!("{batch},t4-16g,{},false\n", batch << 21));
+        format!("batch,device,peak_bytes,out_of_memory\n{}", rows.collect::<String>())
+    };
+    let answer = |store: &str, more: &[&str]| {
+        let store = folder.path(store);
+        let args = ["matrix.toml", "--without-second-round", "--readings", "runs.csv", "--store"];
+        let ran = eval(&folder, &[&args[..], &[&store], more].concat());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        ran
+    };
+    folder.put("calls", b"");
+    folder.put("runs.csv", runs(1..=3).as_bytes());
+    let table = folder.path("three.parquet");
+    answer("store", &["--format", "parquet", "-o", &table]);
+    folder.put("runs.csv", runs(1..=5).as_bytes());
+    let whole = answer("store", &["--format", "csv"]);
+    folder.put("calls", b"");
+    let continued = answer("other", &["--results", "three.parquet", "--format", "csv"]);
+    let without_times = |ran: &Ran| {
+        let rows =
+            ran.stdout.lines().map(|row| row.rsplit_once(',').expect("columns").0.to_owned());
+        rows.collect::<Vec<_>>()
+    };
+    assert_eq!(without_times(&continued), without_times(&whole));
+    let mut called: Vec<String> = folder.read("calls").lines().map(str::to_owned).collect();
+    called.sort();
+    assert_eq!(called, ["4", "5"]);
+    let alone = ["--results", "three.parquet", "--without-recording", "-q"];
+    assert_eq!(answer("none", &alone).stdout, "ours: 3 runs, median error 50.0 %\n");
 }
 
 /// The truth of a job is the peak of its memory snapshot.

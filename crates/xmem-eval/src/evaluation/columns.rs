@@ -4,6 +4,44 @@ use super::{EstimatedRun, EvaluatedRun, Evaluation, Outcome};
 use std::time::Duration;
 use xmem::Bytes;
 
+/// The names of the columns; the others are factors.
+pub(super) mod names {
+    pub(in super::super) const PEAK: &str = "peak_bytes";
+    pub(in super::super) const OUT_OF_MEMORY: &str = "out_of_memory";
+    pub(in super::super) const CAPACITY: &str = "capacity_bytes";
+    pub(in super::super) const ESTIMATOR: &str = "estimator";
+    pub(in super::super) const MEMORY: &str = "memory_bytes";
+    pub(in super::super) const RESERVE: &str = "reserve_bytes";
+    pub(in super::super) const LOW: &str = "low_bytes";
+    pub(in super::super) const HIGH: &str = "high_bytes";
+    pub(in super::super) const ESTIMATED_OUT_OF_MEMORY: &str = "estimated_out_of_memory";
+    pub(in super::super) const ERROR: &str = "error";
+    pub(in super::super) const SIGNED_ERROR: &str = "signed_error";
+    pub(in super::super) const SECOND_OUT_OF_MEMORY: &str = "second_out_of_memory";
+    pub(in super::super) const SECOND_ERROR: &str = "second_error";
+    pub(in super::super) const USABLE: &str = "usable";
+    pub(in super::super) const RUNTIME: &str = "runtime_s";
+
+    /// All of them, in the order of the columns.
+    pub(in super::super) const ALL: [&str; 15] = [
+        PEAK,
+        OUT_OF_MEMORY,
+        CAPACITY,
+        ESTIMATOR,
+        MEMORY,
+        RESERVE,
+        LOW,
+        HIGH,
+        ESTIMATED_OUT_OF_MEMORY,
+        ERROR,
+        SIGNED_ERROR,
+        SECOND_OUT_OF_MEMORY,
+        SECOND_ERROR,
+        USABLE,
+        RUNTIME,
+    ];
+}
+
 /// A column of an evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvaluationColumn {
@@ -86,23 +124,24 @@ impl Evaluation {
             column(name, EvaluationValues::Truths(each(&rows, of)))
         };
         let of_rows = [
-            bytes("peak_bytes", |row| Some(row.run.truth.peak)),
-            truths("out_of_memory", |row| Some(row.run.truth.out_of_memory)),
-            bytes("capacity_bytes", |row| Some(row.run.truth.capacity)),
+            bytes(names::PEAK, |row| Some(row.run.truth.peak)),
+            truths(names::OUT_OF_MEMORY, |row| Some(row.run.truth.out_of_memory)),
+            bytes(names::CAPACITY, |row| Some(row.run.truth.capacity)),
             column(
-                "estimator",
+                names::ESTIMATOR,
                 EvaluationValues::Texts(each(&rows, |row| Some(row.estimator.to_owned()))),
             ),
-            bytes("memory_bytes", |row| Some(row.estimate.memory)),
-            bytes("low_bytes", |row| row.estimate.range.map(|(low, _)| low)),
-            bytes("high_bytes", |row| row.estimate.range.map(|(_, high)| high)),
-            truths("estimated_out_of_memory", |row| Some(row.estimate.out_of_memory)),
-            numbers("error", |row| row.outcome.error),
-            numbers("signed_error", |row| row.outcome.signed_error),
-            truths("second_out_of_memory", |row| Some(row.estimate.second?.out_of_memory)),
-            numbers("second_error", |row| row.estimate.second?.error),
-            truths("usable", |row| row.outcome.usable),
-            numbers("runtime_s", |row| row.estimate.runtime.as_ref().map(Duration::as_secs_f64)),
+            bytes(names::MEMORY, |row| Some(row.estimate.memory)),
+            bytes(names::RESERVE, |row| Some(row.estimate.reserve)),
+            bytes(names::LOW, |row| row.estimate.range.map(|(low, _)| low)),
+            bytes(names::HIGH, |row| row.estimate.range.map(|(_, high)| high)),
+            truths(names::ESTIMATED_OUT_OF_MEMORY, |row| Some(row.estimate.out_of_memory)),
+            numbers(names::ERROR, |row| row.outcome.error),
+            numbers(names::SIGNED_ERROR, |row| row.outcome.signed_error),
+            truths(names::SECOND_OUT_OF_MEMORY, |row| Some(row.estimate.second?.out_of_memory)),
+            numbers(names::SECOND_ERROR, |row| row.estimate.second?.error),
+            truths(names::USABLE, |row| row.outcome.usable),
+            numbers(names::RUNTIME, |row| row.estimate.runtime.as_ref().map(Duration::as_secs_f64)),
         ];
         of_factors.chain(of_rows).collect()
     }

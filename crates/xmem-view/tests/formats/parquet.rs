@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use xmem::Bytes;
 use xmem_eval::evaluation::{
-    Configuration, EstimatedRun, EvaluatedRun, Evaluation, SecondRound, TrueRun, TruthSource,
+    Configuration, EstimatedRun, EvaluatedRun, Evaluation, EvaluationRow, SecondRound, TrueRun,
+    TruthSource,
 };
 use xmem_view::RunTable;
 
@@ -134,8 +135,8 @@ fn lines_of_json_have_the_cells_of_parquet() {
     }
 }
 
-#[test]
-fn an_evaluation_is_a_row_for_each_estimate() {
+/// A run with two estimates.
+fn evaluation() -> Evaluation {
     let estimate = |memory: u64| EstimatedRun {
         memory: Bytes::mib(memory),
         reserve: Bytes::mib(memory),
@@ -158,15 +159,24 @@ fn an_evaluation_is_a_row_for_each_estimate() {
         },
         estimates: vec![Some(estimate(110)), None, Some(estimate(100))],
     };
-    let evaluation = Evaluation {
+    Evaluation {
         title: "A network".to_owned(),
         truth: TruthSource::Readings,
         estimators: ["a", "b", "c"].map(str::to_owned).to_vec(),
         runs: vec![run],
         failures: Vec::new(),
         of: 1,
-    };
-    let table = Table::read(xmem_view::evaluation_parquet(&evaluation));
+    }
+}
+
+#[test]
+fn an_evaluation_is_a_row_for_each_estimate() {
+    let evaluation = evaluation();
+    let file = xmem_view::evaluation_parquet(&evaluation);
+    let again = xmem_view::evaluation_of_parquet(file.clone()).expect("an evaluation");
+    assert_eq!(again.truth, "readings");
+    assert_eq!(Ok(again.rows), EvaluationRow::of_columns(&evaluation.columns()));
+    let table = Table::read(file);
     assert_eq!(table.rows, 2);
     assert_eq!(table.facts["xmem.truth"], "readings");
     assert_eq!(table.numbers("batch"), [Some(8), Some(8)]);
@@ -178,4 +188,25 @@ fn an_evaluation_is_a_row_for_each_estimate() {
     assert_eq!(column("usable"), [Field::Bool(false), Field::Bool(false)]);
     assert_eq!(column("second_error"), [Field::Null, Field::Null]);
     assert_eq!(column("runtime_s"), [Field::Double(1.5), Field::Double(1.5)]);
+}
+
+/// Every byte of a file changed, and every place where it can end: an error or an answer, never a panic.
+#[test]
+fn a_damaged_evaluation_is_an_error() {
+    let file = xmem_view::evaluation_parquet(&evaluation());
+    let whole = xmem_view::evaluation_of_parquet(file.clone());
+    assert_eq!(whole.expect("a table").rows.len(), 2);
+    for end in 0..file.len() {
+        let cut = xmem_view::evaluation_of_parquet(file[..end].to_vec());
+        assert!(cut.is_err(), "cut at {end}");
+    }
+    for place in 0..file.len() {
+        let mut damaged = file.clone();
+        damaged[place] ^= 0x55;
+        let _ = xmem_view::evaluation_of_parquet(damaged);
+    }
+    let blocks =
+        xmem_view::parquet(&Recorded::trace("mlp_adam/trace.json.zst").run(), RunTable::Blocks);
+    let other = xmem_view::evaluation_of_parquet(blocks).expect_err("another table");
+    assert_eq!(other, "it is of version xmem.blocks/1, expected xmem.evaluated/1");
 }

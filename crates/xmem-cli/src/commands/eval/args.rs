@@ -23,6 +23,7 @@ pub(crate) const SHORT_HELP: &[&str] =
         xmem eval benches/paper/xmem.toml --sample 60 --seed 1\n  \
         xmem eval benches/paper/xmem.toml --readings benches/paper/readings.csv --format html -o paper.html\n  \
         xmem eval benches/paper/xmem.toml --readings benches/paper/readings.csv --estimators xmem-original,dnnmem\n  \
+        xmem eval benches/paper/xmem.toml --readings benches/paper/readings.csv --results benches/paper/results.parquet\n  \
         xmem eval matrix.toml --shard 3/64 --store /shared/store\n  \
         xmem eval matrix.toml --on slurm --shards 64 --store /shared/store --submit\n\n\
         Exit code: 0 all jobs were evaluated, 2 usage error, 3 a file cannot be read or written, 4 some jobs could\n\
@@ -48,6 +49,9 @@ pub(crate) struct EvalArgs {
     /// Estimators to judge, in place of all of the matrix and of the readings; those of the readings alone need no recording
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) estimators: Vec<String>,
+    /// Answer of an earlier evaluation (--format parquet): what it has of a job is not recorded again; repeatable
+    #[arg(long, value_name = "FILE.parquet", value_hint = ValueHint::FilePath)]
+    pub(crate) results: Vec<PathBuf>,
     /// Folder with the recordings, or s3://BUCKET/PREFIX, gs:// or az:// [default: MATRIX.store beside the matrix]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) store: Option<StorePlace>,

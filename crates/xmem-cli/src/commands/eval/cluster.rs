@@ -74,6 +74,9 @@ fn words(args: &EvalArgs) -> Result<Vec<String>, EvalFailure> {
     if let Some(readings) = &args.readings {
         add("--readings", absolute(readings));
     }
+    for results in &args.results {
+        add("--results", absolute(results));
+    }
     add("--store", store.argument());
     if !args.estimators.is_empty() {
         add("--estimators", args.estimators.join(","));

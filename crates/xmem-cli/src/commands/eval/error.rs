@@ -99,6 +99,14 @@ failures! {
             example: "xmem eval matrix.toml --readings broken.csv",
             fix: "Correct the column that the message names; `xmem eval --help` describes the options.",
         },
+        #[error("`{}` is not the table of an evaluation: {reason}", shown(path))]
+        #[diagnostic(help("`xmem eval MATRIX --format parquet -o FILE` writes one"))]
+        Results { path: PathBuf, reason: String } => Unreadable XM0918 {
+            title: "invalid table of an evaluation",
+            cause: "The file of `--results` is not Parquet, was written by something else, or is damaged.",
+            example: "xmem eval matrix.toml --results runs.csv",
+            fix: "Name a file that `xmem eval MATRIX --format parquet -o FILE` wrote.",
+        },
         #[error("cannot write to the store `{store}`")]
         #[diagnostic(help("--store DIR names another folder"))]
         Store { store: StorePlace, source: io::Error } => Unreadable XM0912 {

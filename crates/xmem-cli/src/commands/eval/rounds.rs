@@ -6,6 +6,7 @@ use super::graph_source::JobGraph;
 use super::jobs::PlannedJob;
 use super::matrix::{Estimator, Truth, with_values};
 use super::measured::{MeasureError, Measured, measure};
+use super::results::Results;
 use super::store::{KeptTrace, Key, Round, Store};
 use crate::attempt::Attempt;
 use crate::commands::profile::keep_convolutions;
@@ -31,6 +32,8 @@ use xmem_recorder::{Capacity, Engine, Interrupts, Request, Stacks};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rounds<'a> {
     pub(super) store: &'a Store,
+    /// What earlier evaluations found.
+    pub(super) results: &'a Results,
     /// The folder of the matrix.
     pub(super) folder: &'a Path,
     /// Whether jobs are recorded that are not in the store.
@@ -78,6 +81,9 @@ impl Rounds<'_> {
                 capacity: reading.capacity.unwrap_or(job.device.memory),
                 classes: None,
             });
+        }
+        if let Some(truth) = self.results.truth(job) {
+            return Ok(truth);
         }
         let command = job.kind.command_of(&job.configuration, self.folder);
         let round = match self.truth {
@@ -145,10 +151,13 @@ impl Rounds<'_> {
     pub(super) fn estimate(
         &self,
         job: &PlannedJob<'_>,
-        estimator: &Estimator,
+        (name, estimator): (&str, &Estimator),
     ) -> Result<EstimatedRun, Missing> {
         if !estimator.is_for(&job.configuration) {
             return Err(Missing::NotApplicable);
+        }
+        if let Some(estimate) = self.results.estimate(job, name, self.second) {
+            return Ok(estimate);
         }
         let first = match estimator.command.as_slice() {
             [] => self.of_recording(job, estimator)?,

@@ -7,6 +7,7 @@ use super::exports::Exports;
 use super::jobs::{Plan, PlannedJob, plan};
 use super::matrix::Matrix;
 use super::readings::Reading;
+use super::results::Results;
 use super::rounds::{Missing, Rounds};
 use super::store::Store;
 use super::{output, readings};
@@ -60,6 +61,7 @@ pub(crate) fn run(args: &EvalArgs, global: &Global) -> Outcome {
     if let Some(cluster) = args.on {
         return cluster::run(cluster, args);
     }
+    let results = Results::read(&args.results, truth)?;
     let place = args.store.clone();
     let store = Store::open(place.unwrap_or_else(|| args.matrix.with_extension("store").into()))?;
     let records = !args.without_recording && !matrix.estimators.is_empty();
@@ -71,6 +73,7 @@ pub(crate) fn run(args: &EvalArgs, global: &Global) -> Outcome {
     let convolutions = cudnn::source(&args.cudnn)?;
     let rounds = Rounds {
         store: &store,
+        results: &results,
         folder: &folder,
         records,
         second: !args.without_second_round,
@@ -160,8 +163,8 @@ fn evaluate(
             let truth = rounds.truth(job);
             let estimates: Vec<_> = matrix
                 .estimators
-                .values()
-                .map(|estimator| rounds.estimate(job, estimator))
+                .iter()
+                .map(|(name, estimator)| rounds.estimate(job, (name, estimator)))
                 .collect();
             let evaluated = Evaluated { truth, estimates };
             let count = finished.fetch_add(1, Ordering::Relaxed) + 1;
