@@ -33,9 +33,11 @@ enum Part {
     Unknown,
 }
 
-/// `:4096:2:16:8` in KiB (aten/src/ATen/cuda/CublasHandlePool.cpp, `parseChosenWorkspaceSize`). The 32 MiB of Hopper are
-/// also the size of many tensors.
+/// `:4096:2:16:8` in KiB (aten/src/ATen/cuda/CublasHandlePool.cpp, `parseChosenWorkspaceSize`).
 const CUBLAS_WORKSPACE: Bytes = Bytes((4096 * 2 + 16 * 8) << 10);
+
+/// That of Hopper and later; also the size of many tensors.
+const LARGE_CUBLAS_WORKSPACE: Bytes = Bytes::mib(32);
 
 const NOT_SHOWN: &str = "neither the call stack nor the lifetime shows its purpose";
 
@@ -230,9 +232,27 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// Returns whether a block, which module or autograd made, has the size of a workspace of cuBLAS before Hopper.
+    /// Returns whether a block, which module or autograd made, is never freed and has the size of a workspace of cuBLAS.
     fn is_workspace(&self, row: usize) -> bool {
-        self.blocks[row].size == CUBLAS_WORKSPACE && self.blocks[row].free.is_none()
+        let HistoryBlock { size, free, .. } = self.blocks[row];
+        let is_of_size =
+            size == CUBLAS_WORKSPACE || size == LARGE_CUBLAS_WORKSPACE && self.is_of_no_tensor(row);
+        free.is_none() && is_of_size
+    }
+
+    /// Returns whether forward or backward made a block that is kept beyond the iteration, and no parameter has its size:
+    /// neither a saved tensor nor a gradient.
+    fn is_of_no_tensor(&self, row: usize) -> bool {
+        let later = match self.parts[row] {
+            Part::Phase(Phase::Forward) => 2,
+            Part::Phase(Phase::Backward) => 1,
+            _ => return false,
+        };
+        let size = self.blocks[row].size;
+        let is_before =
+            |block: &&HistoryBlock| self.first_forward.is_some_and(|first| block.alloc.0 < first);
+        self.survives(row, &self.backwards) >= later
+            && !self.blocks.iter().take_while(is_before).any(|block| block.size == size)
     }
 
     fn of_forward(&self, row: usize) -> (Role, &'static str) {

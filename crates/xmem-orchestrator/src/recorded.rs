@@ -76,7 +76,7 @@ pub(crate) fn schedule(
         false => RecordedPlans::default(),
     };
     plans.note(convolutions, &mut notes);
-    let uncertain = workspaces(&schedule, gpu, target, &mut notes);
+    let uncertain = workspaces(profile, &schedule, gpu, target, &mut notes);
     let is_open = plans.guessed > 0 || plans.trials > 0;
     let unbounded = is_alike(gpu, target) == Some(false) || is_open;
     (
@@ -361,6 +361,7 @@ fn is_alike(gpu: &GpuRecording, target: &Target) -> Option<bool> {
 /// Compares the target with the recorded GPU. Blocks that are known to be workspaces of cuBLAS have the
 /// target's size as their other bound.
 fn workspaces(
+    profile: &Profile,
     schedule: &Schedule,
     gpu: &GpuRecording,
     target: &Target,
@@ -393,7 +394,14 @@ fn workspaces(
         )
     });
     let other = target.cublas_workspace.unwrap_or_else(|| workspace_size(wanted, target.torch));
-    let blocks = schedule.blocks.iter().enumerate().filter(|(_, b)| b.role == Role::Workspace);
+    // Those of cuBLAS are kept; those of cuDNN end with their calls.
+    let is_of_cublas = |block: &ScheduledBlock| {
+        let Origin::Recorded(id) = block.origin else { return false };
+        let recorded = profile.block(id);
+        let ends = recorded.op.zip(recorded.free_time);
+        block.role == Role::Workspace && ends.is_none_or(|(op, free)| free > profile.tree.end(op))
+    };
+    let blocks = schedule.blocks.iter().enumerate().filter(|(_, block)| is_of_cublas(block));
     blocks
         .map(|(row, block)| UncertainBlock {
             range: SizeRange::new(

@@ -246,6 +246,23 @@ impl<'a> Case<'a> {
             })
     }
 
+    /// Returns whether a call of cuDNN made the block on the GPU and freed it before it ended.
+    pub(super) fn is_scratch_of_cudnn(&self) -> bool {
+        let (block, program) = (self.block(), self.facts.program);
+        program.device == DeviceKind::Cuda
+            && block.op.zip(block.free_time).is_some_and(|(op, freed)| {
+                let name = program.op_name(op);
+                let is_cudnn = name.starts_with("aten::cudnn_convolution")
+                    || matches!(
+                        name,
+                        "aten::convolution_backward"
+                            | "aten::_cudnn_rnn"
+                            | "aten::_cudnn_rnn_backward"
+                    );
+                is_cudnn && freed <= program.op_end(op)
+            })
+    }
+
     /// Returns whether the block was made in the first of several iterations.
     pub(super) fn is_of_first_iteration(&self) -> bool {
         self.facts.iterations.len() >= 2

@@ -118,6 +118,9 @@ const BACKWARD: &[Row] = rows! {
     "library-workspace-of-backward": |c| c.is_kept() && c.is_library_workspace() && c.is_of_first_iteration()
         => Is(Workspace, Device, "made in the first matrix product of a thread and never freed"),
         "aten/src/ATen/cuda/CublasHandlePool.cpp, getCUDABlasLtWorkspace";
+    "scratch-of-cudnn-in-backward": |c| c.is_scratch_of_cudnn()
+        => Is(Workspace, Device, "made and freed by one call of cuDNN"),
+        "aten/src/ATen/native/cudnn/Conv_v8.cpp, run_conv_plan; aten/src/ATen/native/cudnn/RNN.cpp, _cudnn_rnn_backward";
     "kept-by-a-node": |c| c.outlives_phase() && c.is_in_node()
         => Is(Gradient, Device, "made by a backward node and kept beyond backward"),
         "torch/csrc/autograd/engine.cpp, Engine::evaluate_function";
@@ -318,6 +321,9 @@ const FORWARD: &[Row] = rows! {
     "wrapped-number-in-forward": |c| c.is_freed_in_forward() && c.is_wrapped_number()
         => Is(Temporary, HostOnly, "a Python number wrapped for an operator"),
         "torch/csrc/autograd/utils/wrap_outputs.h; aten/src/ATen/ScalarOps.h";
+    "scratch-of-cudnn": |c| c.is_scratch_of_cudnn()
+        => Is(Workspace, Device, "made and freed by one call of cuDNN"),
+        "aten/src/ATen/native/cudnn/Conv_v8.cpp, run_conv_plan; aten/src/ATen/native/cudnn/RNN.cpp, _cudnn_rnn";
     "forward-temporary": |c| c.is_freed_in_forward()
         => Is(Temporary, Device, "made and freed within forward"),
         "torch/csrc/autograd/saved_variable.h, SavedVariable";

@@ -180,3 +180,33 @@ fn gradients_that_are_freed_before_the_next_allocation_are_not_temporary() {
     ];
     assert_eq!(roles, expected);
 }
+
+/// The size of Hopper's workspaces is that of many tensors: those that are kept, and that no parameter has, are workspaces.
+#[test]
+fn workspaces_of_hopper_are_those_that_outlive_iterations() {
+    const LARGE: u64 = 32 << 20;
+    let job = |parameter: u64| {
+        [
+            (Parameters, parameter, None),
+            // A workspace, and an activation of the same size.
+            (FORWARD, LARGE, None),
+            (FORWARD, LARGE, Some(4)),
+            // Backward has a handle of its own, and accumulates a gradient.
+            (NoFrame, LARGE, None),
+            (NoFrame, parameter, None),
+            (OPTIMIZER, 1, Some(6)),
+            (FORWARD, LARGE, Some(7)),
+            (NoFrame, 1, Some(8)),
+            (OPTIMIZER, 1, Some(9)),
+            // The history ends in forward.
+            (FORWARD, LARGE, None),
+        ]
+    };
+    let of = |parameter| roles(&job(parameter), 0);
+    let found = of(400);
+    assert_eq!([found[1], found[3]], [Role::Workspace; 2]);
+    assert_eq!(found[2], Role::Activation);
+    assert_eq!(found[9], Role::Unknown);
+    let found = of(LARGE);
+    assert_eq!([found[1], found[3]], [Role::Unknown, Role::Gradient], "it may be a gradient");
+}
