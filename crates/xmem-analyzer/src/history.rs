@@ -5,7 +5,7 @@
 
 use crate::args::ArgumentTable;
 use crate::autograd::Autograd;
-use crate::block::{Block, Residency};
+use crate::block::{Block, Evidence, Residency, Role};
 use crate::gpu::GpuRecording;
 use crate::history_roles::{self, RoleOfHistory};
 use crate::integrity::SnapshotEvidence;
@@ -14,10 +14,12 @@ use crate::names::Names;
 use crate::optree::OpTree;
 use crate::profile::{JobKind, Profile};
 use crate::returns::Returns;
-use crate::spans::Phase;
+use crate::spans::{Iteration, Phase};
 use std::collections::BTreeMap;
 use xmem_trace::{DeviceKind, OpKind, Signature, SignatureId, Thread, Trace};
-use xmem_types::{Addr, Bytes, Diagnostics, Nanos, OpId, PrivatePoolId, StreamId, Sym, ThreadIdx};
+use xmem_types::{
+    Addr, Bytes, Diagnostics, IterationId, Nanos, OpId, PrivatePoolId, StreamId, Sym, ThreadIdx,
+};
 
 /// A block of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +53,19 @@ pub struct HistorySite {
     pub line: Option<String>,
     /// The part of the program.
     pub part: HistoryPart,
+    /// What the file says about the blocks, if xmem wrote it.
+    pub purpose: Option<HistoryPurpose>,
+}
+
+/// The purpose of blocks, as the snapshot of a predicted run has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryPurpose {
+    /// The role.
+    pub role: Role,
+    /// The phase.
+    pub phase: Phase,
+    /// The iteration; none before the first.
+    pub iteration: Option<IterationId>,
 }
 
 /// The part of a program that a call stack shows.
@@ -70,6 +85,9 @@ pub enum HistoryPart {
     #[default]
     Unknown,
 }
+
+/// The evidence for roles that the file states.
+const STATED: Evidence = Evidence("stated by the snapshot, which xmem wrote of a predicted run");
 
 /// A history of one device.
 #[derive(Clone, Debug)]
@@ -108,9 +126,16 @@ pub fn analyze_history(history: History) -> (Profile, Diagnostics) {
         .collect();
     let parts: Vec<HistoryPart> = blocks.iter().map(|block| sites[block.site].part).collect();
     let roles = history_roles::find(&blocks, &parts, gpu.earlier);
+    let iterations = iterations(&blocks, &sites);
     let described = |(row, block): (usize, HistoryBlock)| {
         let (op, line) = places[block.site];
-        let RoleOfHistory { role, evidence, phase } = roles[row];
+        let found = roles[row];
+        let (RoleOfHistory { role, evidence, phase }, iteration) = match sites[block.site].purpose {
+            Some(HistoryPurpose { role, phase, iteration }) => {
+                (RoleOfHistory { role, evidence: STATED, phase }, iteration)
+            }
+            None => (found, None),
+        };
         Block {
             size: block.size,
             address: block.address,
@@ -126,7 +151,7 @@ pub fn analyze_history(history: History) -> (Profile, Diagnostics) {
             freed_in: None,
             module: Sym::EMPTY,
             line,
-            iteration: None,
+            iteration,
             phase,
             role,
             residency: Residency::Device,
@@ -142,7 +167,7 @@ pub fn analyze_history(history: History) -> (Profile, Diagnostics) {
         autograd: Autograd::build(&trace.ops, &trace.flows, &tree, &names),
         tree,
         phases: Vec::new(),
-        iterations: Vec::new(),
+        iterations,
         parts: Vec::new(),
         rest: None,
         integrity,
@@ -159,6 +184,25 @@ pub fn analyze_history(history: History) -> (Profile, Diagnostics) {
         trace,
     };
     (profile, notes)
+}
+
+/// The iterations that the purposes of blocks name: each lasts until the next begins.
+fn iterations(blocks: &[HistoryBlock], sites: &[HistorySite]) -> Vec<Iteration> {
+    let mut starts: BTreeMap<IterationId, Nanos> = BTreeMap::new();
+    for block in blocks {
+        if let Some(HistoryPurpose { iteration: Some(iteration), .. }) = sites[block.site].purpose {
+            let start = starts.entry(iteration).or_insert(block.alloc.1);
+            *start = block.alloc.1.min(*start);
+        }
+    }
+    let times =
+        blocks.iter().flat_map(|block| [Some(block.alloc.1), block.free.map(|free| free.1)]);
+    let end = times.flatten().max().unwrap_or(Nanos::ZERO);
+    // A snapshot that was cut at its begin has no first iterations.
+    let is_whole = starts.keys().copied().eq((0..starts.len()).map(IterationId::new));
+    let starts: Vec<Nanos> = starts.into_values().filter(|_| is_whole).collect();
+    let ends = starts.iter().skip(1).copied().chain([Nanos(end.0.saturating_add(1))]);
+    starts.iter().zip(ends).map(|(&start, end)| Iteration { start, end }).collect()
 }
 
 /// Operators by name: each has one row, as a history has no times of operators.

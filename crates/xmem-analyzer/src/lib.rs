@@ -53,7 +53,9 @@ pub use autograd::Autograd;
 pub use block::{Block, Evidence, Residency, Role};
 pub use distributed::{Collectives, Distributed};
 pub use gpu::{GpuRecording, GpuSource, RecordedFailure};
-pub use history::{History, HistoryBlock, HistoryPart, HistorySite, analyze_history};
+pub use history::{
+    History, HistoryBlock, HistoryPart, HistoryPurpose, HistorySite, analyze_history,
+};
 pub use lifetime::Tick;
 pub use marks::TransferKind;
 pub use optree::OpTree;

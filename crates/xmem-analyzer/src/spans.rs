@@ -21,6 +21,16 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// Every phase, in the order of an iteration.
+    pub const ALL: [Self; 6] = [
+        Self::Init,
+        Self::Data,
+        Self::Forward,
+        Self::Backward,
+        Self::ZeroGrad,
+        Self::OptimizerStep,
+    ];
+
     /// The name in reports (`optimizer_step`).
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -25,6 +25,7 @@ mod history;
 mod inflate;
 mod model;
 mod pickle;
+pub mod predicted;
 mod releases;
 mod schema;
 mod settings;
@@ -42,6 +43,7 @@ pub use model::{
     Action, Annotation, AnnotationStage, BlockState, DeviceIndex, EntryIndex, PoolId, Segment,
     SegmentKind, Snapshot, SnapshotBlock, StreamHandle, TraceEntry,
 };
+pub use predicted::Purpose;
 pub use settings::{AllocatorSettings, Setting};
 pub use site::{CallPart, Site};
 pub use steps::{DeviceAnswer, HistoryStep, ReleaseChoice, Reuse, StepKind};

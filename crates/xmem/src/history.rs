@@ -6,16 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use xmem_analyzer::integrity::SnapshotEvidence;
 use xmem_analyzer::{
-    GpuRecording, GpuSource, History, HistoryBlock, HistoryPart, HistorySite, Phase, PrivatePools,
-    RecordedFailure, Tick,
+    GpuRecording, GpuSource, History, HistoryBlock, HistoryPart, HistoryPurpose, HistorySite,
+    Phase, PrivatePools, RecordedFailure, Role, Tick,
 };
 use xmem_predict::JobEnvironment;
 use xmem_snapshot::{
-    Action, AllocatorSettings, BlockState, CallPart, DeviceIndex, HistoryStep, PoolId,
+    Action, AllocatorSettings, BlockState, CallPart, DeviceIndex, HistoryStep, PoolId, Purpose,
     ReleaseChoice, Reuse, Site, Snapshot, StackId, StepKind, TraceEntry,
 };
 use xmem_types::{
-    Addr, Bytes, Diagnostics, Nanos, PrivatePoolId, Severity, StreamId, TorchVersion,
+    Addr, Bytes, Diagnostics, IterationId, Nanos, PrivatePoolId, Severity, StreamId, TorchVersion,
     WithheldReason,
 };
 
@@ -452,7 +452,8 @@ impl Sites {
                 self.applied.push((self.list.len(), line));
             }
             let part = part_of(snapshot, stack);
-            self.list.push(HistorySite { op, line: caller.or(line), part });
+            let purpose = Purpose::of(snapshot, stack).and_then(purpose);
+            self.list.push(HistorySite { op, line: caller.or(line), part, purpose });
             self.list.len() - 1
         })
     }
@@ -469,6 +470,13 @@ impl Sites {
         }
         self.list
     }
+}
+
+/// What the snapshot of a predicted run says; none if it is of another version.
+fn purpose(of: Purpose<'_>) -> Option<HistoryPurpose> {
+    let phase = Phase::ALL.into_iter().find(|phase| Some(phase.name()) == of.phase)?;
+    let role = Role::ALL.into_iter().find(|role| role.name() == of.role)?;
+    Some(HistoryPurpose { role, phase, iteration: of.iteration.map(IterationId) })
 }
 
 fn part_of(snapshot: &Snapshot, stack: StackId) -> HistoryPart {

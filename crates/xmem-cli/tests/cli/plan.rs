@@ -203,6 +203,27 @@ fn an_iteration_is_planned_without_what_outlives_it() {
     assert_eq!(all["allocators"][0]["reserved_bytes"], all["job"]["reserved_bytes"]);
 }
 
+/// The snapshot of a predicted run had no iteration: its frames name those of the trace, and the roles.
+#[test]
+fn the_snapshot_of_a_predicted_run_is_planned_as_its_trace() {
+    let folder = Folder::empty();
+    let (trace, snapshot) = (trace("gpt2_adamw"), folder.path("run.pickle"));
+    let wrote = xmem(["replay", &trace, "-d", "a100-40g", "--snapshot", &snapshot]);
+    assert_eq!(wrote.code, 0, "{}", wrote.stderr);
+    let plans = [&trace, &snapshot].map(|input| {
+        let plan = valid(&xmem(["plan", input, "-f", "json", "--planner", "greedy-by-size"]));
+        ["source", "lower_bound_bytes", "allocators", "outside"].map(|part| plan[part].clone())
+    });
+    assert!(plans[0].iter().all(|part| !part.is_null()), "{plans:?}");
+    assert_eq!(plans[0], plans[1]);
+    let roles = [&trace, &snapshot].map(|input| {
+        let answer = xmem(["replay", input, "-d", "a100-40g", "-f", "json"]).json();
+        answer["by_role"].clone()
+    });
+    assert!(!roles[0].is_null(), "{roles:?}");
+    assert_eq!(roles[0], roles[1]);
+}
+
 #[test]
 fn a_snapshot_with_history_is_planned_whole() {
     let snapshot = format!("{ROOT}/crates/xmem-eval/tests/data/mlp_adam.pickle.zst");

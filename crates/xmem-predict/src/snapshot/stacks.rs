@@ -3,11 +3,8 @@
 
 use xmem_analyzer::{Phase, Profile, Role};
 use xmem_orchestrator::{Schedule, ScheduledBlock};
-use xmem_snapshot::{FrameId, Snapshot, StackId};
+use xmem_snapshot::{FrameId, Snapshot, StackId, predicted};
 use xmem_types::{IterationId, OpId, RequestKind, Sym};
-
-/// File name of the frames that say what no call stack would.
-pub(super) const OWN: &str = "xmem";
 
 /// Between the levels of a module path.
 const LEVEL: &str = " > ";
@@ -126,12 +123,12 @@ impl<'a> Stacks<'a> {
     }
 
     fn push_own(&mut self, text: &str, snapshot: &mut Snapshot) {
-        self.frames.push(snapshot.frame(text, OWN, 0));
+        self.frames.push(snapshot.frame(text, predicted::FILE, 0));
     }
 }
 
 fn role_label(role: Role) -> String {
-    format!("role: {}", role.name())
+    format!("{}{}", predicted::ROLE, role.name())
 }
 
 fn rule_label(rule: &str) -> String {
@@ -139,12 +136,12 @@ fn rule_label(rule: &str) -> String {
 }
 
 fn phase_label(phase: Phase) -> String {
-    format!("phase: {}", phase.name())
+    format!("{}{}", predicted::PHASE, phase.name())
 }
 
 /// Also the name of its annotation.
 pub(super) fn iteration_label(iteration: IterationId) -> String {
-    format!("iteration {}", iteration.0)
+    format!("{}{}", predicted::ITERATION, iteration.0)
 }
 
 /// File, line and function of a Python call as the profiler names it: `train.py(12): forward`. What
