@@ -111,6 +111,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/recording/__init__.py",
     "xmem_recorder/recording/abridged.py",
     "xmem_recorder/recording/after_steps.py",
+    "xmem_recorder/recording/allocators.py",
     "xmem_recorder/recording/backward.py",
     "xmem_recorder/recording/batches.py",
     "xmem_recorder/recording/begin.py",

@@ -7,6 +7,7 @@ from .. import session
 from ..facts import memory_fraction
 from ..patching import answer
 from ..ranks import place
+from ..recording import allocators
 from . import counters, devices, streams
 
 
@@ -295,7 +296,6 @@ def install(torch):
         "_dump_snapshot",
         "check_error",
         "_sleep",
-        "change_current_allocator",
     )
     for name, value in fixed.items():
         _everywhere(cuda, name, value)
@@ -306,6 +306,8 @@ def install(torch):
     _everywhere(cuda, "is_initialized", True)
     _everywhere(cuda, "set_per_process_memory_fraction", memory_fraction.set_value)
     _everywhere(cuda, "make_graphed_callables", _make_graphed_callables)
+    allocators.leave_out(torch)
+    allocators.make_up(torch)
     _install_classes(cuda)
     _install_random(torch)
     for name in ("range_push", "range_pop", "range_start", "range_end", "mark"):

@@ -11,6 +11,7 @@
 - `loaders`, `batches`, `growth`, `trainers`: passes over data, of which batches are left out;
 - `memory`: the limit to the memory of the process;
 - `export`, `lines`: the trace, and the lines of the script;
+- `allocators`: allocators of the script, which are left out;
 - `replicas`, `swapping`, `transforms`: parts of PyTorch that the profiler would miss or disturb.
 
 The recording begins when the first module is made or the first tensor goes to the GPU, after the imports. The profiler

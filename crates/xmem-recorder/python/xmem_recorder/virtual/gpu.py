@@ -8,7 +8,7 @@ from .. import profilers, session
 from ..facts import memory_fraction, precision
 from ..patching import replace
 from ..ranks import place, process
-from ..recording import begin, run
+from ..recording import allocators, begin, run
 from ..weights import mapping
 from . import activity, checkpoints, history, nccl, objects, outside, peaks, values
 
@@ -24,6 +24,7 @@ def install(torch):
     precision.watch_scalers(torch)
     values.install(torch)
     history.install(torch)
+    allocators.leave_out(torch)
     mapping.install(torch)
     checkpoints.install(torch)
     nccl.install(torch)

@@ -36,6 +36,8 @@ READS = {
 }
 # Functions that change what a tensor is, not its values.
 NO_VALUES = {"detach_", "record_stream", "rename_", "requires_grad_", "resize_", "set_", "share_memory_"}
+# Functions whose result has the values of the tensor, which may come from the host.
+MOVES = {"cuda", "to", "type"}
 # Functions that write all of a tensor.
 OVERWRITES = {"copy_", "fill_", "normal_", "random_", "uniform_", "zero_"}
 # Results for unknown values: they are finite, and equal to nothing.
@@ -260,6 +262,9 @@ def _compute(func, name, args, kwargs, results, most):
     host_arguments = _Arguments(overwritten)
     host_args = host_arguments.of(args)
     host_kwargs = host_arguments.of({key: value for key, value in kwargs.items() if key != "pin_memory"})
+    if kwargs.get("device") is not None:
+        # A number names a device of CUDA.
+        host_kwargs["device"] = "cpu"
     state = host_arguments.state
     if state == known.LARGE or state == known.SMALL and name in OF_UNKNOWN:
         return False
@@ -269,7 +274,11 @@ def _compute(func, name, args, kwargs, results, most):
     if host_arguments.results_share(results) and changed is None:
         # A view.
         return True
-    values = func(*host_args, **host_kwargs)
+    if name in MOVES:
+        # The function itself may make another tensor on the device.
+        values = host_args[0].to(results[0].dtype)
+    else:
+        values = func(*host_args, **host_kwargs)
     if changed is not None:
         values = [known.alias(result) for result in results]
     elif isinstance(values, _torch.Tensor):
