@@ -2,6 +2,7 @@
 
 use crate::answer::Answer;
 use crate::error::EstimateError;
+use crate::expandable;
 use crate::iterations::Iterations;
 use crate::job::Job;
 use crate::predicted::PredictedJob;
@@ -76,6 +77,15 @@ impl Estimate {
     #[must_use]
     pub fn on(&self, device: Device) -> Self {
         Self { target: Target { device, ..self.target.clone() }, ..self.clone() }
+    }
+
+    /// The same estimate with `expandable_segments:True` beside the options of `setup`, which cost nothing; none if they are on,
+    /// or are no option of the allocator.
+    #[must_use]
+    pub fn with_expandable_segments(&self, setup: &AllocatorSetup) -> Option<Self> {
+        let conf = expandable::conf(setup, true).filter(|_| !setup.has_expandable_segments())?;
+        let allocator = AllocatorSettings { conf: Some(conf), ..self.allocator.clone() };
+        Some(Self { allocator, ..self.clone() })
     }
 
     /// Device, PyTorch version and what-ifs. If no version was requested, a job's own may take

@@ -1,6 +1,7 @@
 //! The answer to a question about lengths that vary.
 
 use crate::error::EstimateError;
+use crate::expandable;
 use crate::facts::TraceFacts;
 use crate::predicted::PredictedJob;
 use crate::verdict::Verdict;
@@ -8,8 +9,7 @@ use xmem_analyzer::integrity::Condition;
 use xmem_devices::Device;
 use xmem_orchestrator::Target;
 use xmem_predict::{
-    AllocatorKind, AllocatorSettings, AllocatorSetup, Finding, FitSummary, LengthRun,
-    LengthSettings, Locator,
+    AllocatorSettings, AllocatorSetup, Finding, FitSummary, LengthRun, LengthSettings, Locator,
 };
 use xmem_types::{Diagnostics, Severity, WithheldReason};
 
@@ -46,7 +46,7 @@ impl PredictedJob<'_> {
     /// If the recording does not show how memory depends on the length.
     pub fn lengths(&self, settings: &LengthSettings) -> Result<LengthsAnswer, EstimateError> {
         let own = self.prediction.setup();
-        let other = other_expandable(own).and_then(|conf| {
+        let other = expandable::conf(own, !own.has_expandable_segments()).and_then(|conf| {
             let allocator = AllocatorSettings { conf: Some(conf), ..self.allocator.clone() };
             allocator.resolve_leniently(self.job.environment(), &self.target.device).ok()
         });
@@ -92,23 +92,6 @@ impl LengthsAnswer {
     pub fn device(&self) -> &Device {
         &self.target.device
     }
-}
-
-/// The options of an allocator with expandable segments the other way; none for allocators that do not have
-/// them.
-fn other_expandable(setup: &AllocatorSetup) -> Option<String> {
-    const NAME: &str = "expandable_segments";
-    if setup.kind != AllocatorKind::Native {
-        return None;
-    }
-    let value = if setup.has_expandable_segments() { "False" } else { "True" };
-    let own = format!("{NAME}:{value}");
-    // Of an option that is given twice, the last one counts.
-    Some(match setup.conf.as_str() {
-        "" => own,
-        conf if conf == format!("{NAME}:True") => own,
-        conf => format!("{conf},{own}"),
-    })
 }
 
 fn report_extrapolation(settings: &LengthSettings, fit: &FitSummary, notes: &mut Diagnostics) {

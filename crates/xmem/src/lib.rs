@@ -40,6 +40,7 @@
 mod answer;
 mod error;
 mod estimate;
+mod expandable;
 mod facts;
 mod history;
 mod input;

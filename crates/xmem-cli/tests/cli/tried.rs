@@ -74,3 +74,19 @@ fn the_next_command_has_the_best_measures_that_fit_recorded() {
     let found: Vec<&str> = ran.stdout.lines().filter(|l| l.contains("xmem run")).collect();
     expect!["  fits: needs 460.00 MiB, step time +20 %, recorded by xmem fit  xmem run --with checkpointing -- COMMAND"].assert_eq(&found.join("\n"));
 }
+
+#[test]
+fn an_option_of_the_allocator_is_named_if_the_job_fits_with_it() {
+    let trace = recorded::trace("big_vgg16_rmsprop_b100");
+    for (capacity, is_named) in [("3290MiB", true), ("2900MiB", false), ("8GiB", false)] {
+        let ran = xmem(["replay", &trace, "--capacity", capacity]);
+        let named = ran.stdout.lines().find(|line| line.contains("--alloc-conf"));
+        assert_eq!(named.is_some(), is_named, "{capacity}: {}", ran.stdout);
+        if let Some(named) = named {
+            let (purpose, command) = named.trim().split_once("  ").expect("two columns");
+            assert!(purpose.starts_with("fits: needs "), "{named}");
+            let arguments: Vec<&str> = command.split_whitespace().skip(1).collect();
+            assert_eq!(xmem(arguments).code, 0, "the job fits with it: {command}");
+        }
+    }
+}

@@ -30,6 +30,7 @@ pub(super) fn commands(
         all.push((format!("xmem replay {name} --device {}", larger.name), purpose));
     }
     all.extend(recorded(job, answer));
+    all.extend(expandable(&name, &here, job, (settings, answer)));
     let changes = "tries allocator, optimizer and zero_grad";
     all.push((format!("xmem replay {name} {here} --tune"), changes.to_owned()));
     all.push((format!("xmem plan {name}"), "how little the same tensors need".to_owned()));
@@ -43,6 +44,21 @@ pub(super) fn commands(
         "the largest batch, checkpointing and more, recorded".to_owned(),
     ));
     all.into_iter().map(|(command, why)| (printable(&command).into_owned(), why)).collect()
+}
+
+/// The job with expandable segments, which cost nothing, if it fits with them.
+fn expandable(
+    name: &str,
+    here: &str,
+    job: &Job,
+    (settings, answer): (&Settings, &Answer),
+) -> Option<(String, String)> {
+    let estimate = settings.estimate.with_expandable_segments(&answer.setup)?;
+    let there = estimate.job(job).ok()?;
+    let purpose = format!("fits: needs {}, set in PYTORCH_CUDA_ALLOC_CONF", there.need.least);
+    let conf = quoted(&there.setup.conf);
+    let command = format!("xmem replay {name} {here} --alloc-conf {conf}");
+    (there.decision().0 == Decision::Fits).then_some((command, purpose))
 }
 
 /// The best measures that fit, which `xmem fit` recorded for this device and kept with the trace.
