@@ -101,8 +101,8 @@ pub use progress::{MAX_SURVIVORS, Progress};
 pub use rank::LoneRank;
 pub use recorded::{CutShort, Destination, Recorded, RecordedRest, RedirectedCalls, RestEnd};
 pub use request::{
-    Engine, Float16, PlanFolder, PlanMemory, Purpose, Request, Shortage, Stacks, Timeouts, Timing,
-    VaryingBatches, Weights,
+    Engine, Float16, PlanFolder, PlanMark, PlanMemory, Purpose, Request, Shortage, Stacks,
+    Timeouts, Timing, VaryingBatches, Weights,
 };
 #[cfg(unix)]
 pub use signals::Interrupts;

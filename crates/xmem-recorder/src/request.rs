@@ -128,6 +128,30 @@ pub struct PlanFolder {
     pub debug: bool,
     /// The memory that is planned.
     pub memory: PlanMemory,
+    /// The ends of iterations.
+    pub mark: PlanMark,
+}
+
+/// What ends an iteration of a job that follows a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanMark {
+    /// The steps of optimizers.
+    Step,
+    /// The next call of the model, in a job that only infers.
+    Call,
+    /// The former; where no optimizer steps, the latter.
+    StepOrCall,
+}
+
+impl PlanMark {
+    /// The name for the hook.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Step => "step",
+            Self::Call => "call",
+            Self::StepOrCall => "step-or-call",
+        }
+    }
 }
 
 /// The memory that a plan is followed in.

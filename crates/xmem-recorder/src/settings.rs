@@ -66,6 +66,7 @@ struct PlanSettings {
     folder: String,
     debug: bool,
     memory: &'static str,
+    mark: &'static str,
 }
 
 /// The batches of recorded iterations.
@@ -141,6 +142,7 @@ impl<'a> Settings<'a> {
                 folder: plan.path.to_string_lossy().into_owned(),
                 debug: plan.debug,
                 memory: plan.memory.name(),
+                mark: plan.mark.name(),
             }),
             measures: request.measures.iter().map(named).collect(),
             device: DeviceSettings::of(&request.device),

@@ -27,7 +27,7 @@ pub use dnnmem::{DnnMemEstimate, DnnMemPolicies, DnnMemPolicy, ParseDnnMemPolicy
 pub use following::{FollowInput, FollowedAnswer, FollowedRequests};
 pub use fragmentation::{FragmentationSeries, PeakRequest};
 pub use interruption::{InterruptedRun, Interruption, ParseInterruptionError};
-pub use job_plan::{Arena, JobPlace, JobPlan, JobRequest, RecordedJob};
+pub use job_plan::{Arena, JobPlace, JobPlan, JobRequest, PlanMark, RecordedJob};
 pub use lists::PlanListError;
 
 use thiserror::Error;

@@ -5,7 +5,8 @@ use thiserror::Error;
 use xmem::Bytes;
 use xmem_studies::planner::ParsePlannerError;
 use xmem_studies::planning::{
-    Arena, Interruption, JobPlace, JobPlan, JobRequest, ParseInterruptionError, PlannedMemory,
+    Arena, Interruption, JobPlace, JobPlan, JobRequest, ParseInterruptionError, PlanMark,
+    PlannedMemory,
 };
 
 const HINTS: &str = "xmem.plan-hints/2";
@@ -33,9 +34,9 @@ pub struct HintsDocument {
     /// The parts of a run whose requests are not planned: START..END (ticks), phases, names of operators.
     #[serde(default)]
     interrupted_by: Vec<String>,
-    /// What separates two iterations: the step of the optimizer has returned; on the CPU, where a job only infers, a call of the
-    /// model begins; null if there is one iteration alone.
-    #[cfg_attr(test, schemars(extend("enum" = ["optimizer_step", "step_or_call", null])))]
+    /// What separates two iterations: the step of the optimizer has returned; a call of the model begins, in a job that only
+    /// infers; one or the other; null if there is one iteration alone.
+    #[cfg_attr(test, schemars(extend("enum" = ["optimizer_step", "call", "step_or_call", null])))]
     mark: Option<String>,
     /// The requests up to the first mark.
     warm_up: Vec<RequestDto>,
@@ -96,6 +97,9 @@ pub enum HintsDocumentError {
     /// The memory is not known.
     #[error("its memory is `{0}`, not gpu or cpu")]
     Memory(String),
+    /// The end of iterations is not known.
+    #[error("its mark is `{0}`, not optimizer_step, call or step_or_call")]
+    Mark(String),
     /// Its peak is not that of its requests.
     #[error("its peak is {stated}, but its requests need {needed}")]
     Peak {
@@ -140,10 +144,7 @@ impl HintsDocument {
             peak_bytes: plan.bytes(Arena::Iteration).get(),
             lasting_bytes: plan.bytes(Arena::Lasting).get(),
             interrupted_by: plan.interruptions.iter().map(ToString::to_string).collect(),
-            mark: (scope == HintsScope::Iteration).then(|| match plan.memory {
-                PlannedMemory::Gpu => "optimizer_step".to_owned(),
-                PlannedMemory::Cpu => "step_or_call".to_owned(),
-            }),
+            mark: (scope == HintsScope::Iteration).then(|| mark(plan.mark).to_owned()),
             warm_up: dtos(&plan.warm_up),
             iteration: dtos(&plan.iteration),
         }
@@ -152,6 +153,14 @@ impl HintsDocument {
 
 fn gpu() -> String {
     "gpu".to_owned()
+}
+
+const fn mark(mark: PlanMark) -> &'static str {
+    match mark {
+        PlanMark::Step => "optimizer_step",
+        PlanMark::Call => "call",
+        PlanMark::StepOrCall => "step_or_call",
+    }
 }
 
 fn dtos(requests: &[JobRequest]) -> Vec<RequestDto> {
@@ -191,6 +200,13 @@ pub fn read_hints(text: &[u8]) -> Result<(JobPlan, HintsScope), HintsDocumentErr
             "gpu" => PlannedMemory::Gpu,
             "cpu" => PlannedMemory::Cpu,
             _ => return Err(HintsDocumentError::Memory(read.memory)),
+        },
+        mark: match read.mark {
+            Some(text) => [PlanMark::Step, PlanMark::Call, PlanMark::StepOrCall]
+                .into_iter()
+                .find(|&known| mark(known) == text)
+                .ok_or(HintsDocumentError::Mark(text))?,
+            None => PlanMark::Step,
         },
         planner: read.planner.parse()?,
         interruptions: interruptions.collect::<Result<Vec<Interruption>, _>>()?,

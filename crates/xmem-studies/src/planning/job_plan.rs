@@ -24,11 +24,24 @@ pub enum Arena {
     Lasting,
 }
 
+/// The end of an iteration, as the allocator that follows a plan sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanMark {
+    /// The steps of the optimizers have returned.
+    Step,
+    /// The model is called again, from outside all modules, without gradients: the job infers.
+    Call,
+    /// The former; where no optimizer steps, the latter.
+    StepOrCall,
+}
+
 /// A plan for a whole job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobPlan {
     /// The memory that is planned.
     pub memory: PlannedMemory,
+    /// The ends of its iterations.
+    pub mark: PlanMark,
     /// The planner, which plans again where needed.
     pub planner: Planner,
     /// The requests that are left out of the plan.
@@ -85,6 +98,7 @@ impl JobPlan {
     pub const fn empty(memory: PlannedMemory, planner: Planner) -> Self {
         Self {
             memory,
+            mark: PlanMark::StepOrCall,
             planner,
             interruptions: Vec::new(),
             warm_up: Vec::new(),
@@ -104,7 +118,8 @@ impl JobPlan {
         limits: &Limits,
     ) -> Result<Self, PlanningError> {
         let known = |_: &Life| Known { module: None, operator: String::new(), is_left_out: false };
-        let recorded = RecordedJob::new(requests, starts, None, earlier.memory, known);
+        let memory = (earlier.memory, earlier.mark);
+        let recorded = RecordedJob::new(requests, starts, None, memory, known);
         let recorded = recorded.and_sizes_of(earlier);
         let plan = Self::of_job(&recorded, earlier.planner, limits)?;
         Ok(Self { warm_up: Vec::new(), ..plan })
@@ -144,8 +159,8 @@ impl JobPlan {
         };
         let iteration = order.into_iter().map(&mut request).collect();
         let interruptions = interruptions.to_vec();
-        let memory = PlannedMemory::Gpu;
-        Self { memory, planner, interruptions, warm_up: Vec::new(), iteration }
+        let (memory, mark) = (PlannedMemory::Gpu, PlanMark::Step);
+        Self { memory, mark, planner, interruptions, warm_up: Vec::new(), iteration }
     }
 
     /// A plan of the iterations that `recorded` has, each form of them once, and of what precedes them.
@@ -173,7 +188,8 @@ impl JobPlan {
         let sizes = Sizes::default();
         let warm_up = recorded.requests(&first, &sizes, &placed);
         let interruptions = recorded.interruptions().to_vec();
-        Ok(Self { memory: recorded.memory, planner, interruptions, warm_up, iteration })
+        let (memory, mark) = (recorded.memory, recorded.mark);
+        Ok(Self { memory, mark, planner, interruptions, warm_up, iteration })
     }
 
     /// Returns whether there is no request.

@@ -23,12 +23,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use xmem::Bytes;
 use xmem_planned::{Counters, FollowedPlan, FollowedRequest, Observed};
-use xmem_recorder::{Capacity, PlanFolder, PlanMemory, Progress, Purpose, Request, Stacks};
+use xmem_recorder::{
+    Capacity, PlanFolder, PlanMark, PlanMemory, Progress, Purpose, Request, Stacks,
+};
 use xmem_report::json::{
     self, HintsDocument, HintsScope, PlanRunDocument, PlanRunFigures, read_hints,
 };
 use xmem_studies::planner::{Limits, Planner};
-use xmem_studies::planning::{Arena, FollowedRequests, JobPlan, JobRequest, PlannedMemory};
+use xmem_studies::planning::{
+    Arena, FollowedRequests, JobPlan, JobRequest, PlanMark as studied, PlannedMemory,
+};
 use xmem_tempfiles::{PrivateFolder, write_private};
 
 /// What a plan has at its beginning.
@@ -101,7 +105,12 @@ impl Followed {
             PlannedMemory::Gpu => PlanMemory::Gpu,
             PlannedMemory::Cpu => PlanMemory::Cpu,
         };
-        PlanFolder { path: self.folder.path().to_owned(), debug: self.debug, memory }
+        let mark = match self.plan.mark {
+            studied::Step => PlanMark::Step,
+            studied::Call => PlanMark::Call,
+            studied::StepOrCall => PlanMark::StepOrCall,
+        };
+        PlanFolder { path: self.folder.path().to_owned(), debug: self.debug, memory, mark }
     }
 
     /// Says what became of the plan, and writes what the arguments want.

@@ -1,5 +1,8 @@
 """The library that allocates, the plans of this process, and the ends of iterations.
 
+An iteration ends with the steps of the optimizers. A job that infers has none: there, an iteration begins with each call of a
+module from outside all others, in which no gradients are computed.
+
 `xmem run` shares a folder: the library, `plan.txt`, if there is a plan before the job runs, and later
 plans (`plan-2.txt`, …). The hook writes what the job did, where its requests differ from the plan
 (`observed-PID-N.txt`), and counters at the end (`counters-PID.json`).
@@ -9,6 +12,7 @@ import atexit
 import ctypes
 import json
 import os
+import threading
 
 from .. import session
 from ..patching import replace, wrap_steps
@@ -60,6 +64,8 @@ class _Planned:
 
 _planned = _Planned()
 _torch = None
+# Whether the thread is in a call of a module.
+_calls = threading.local()
 
 
 def open_library(torch, name):
@@ -71,6 +77,7 @@ def open_library(torch, name):
     library.xmem_plan_mark.restype = ctypes.c_uint64
     replace(torch.optim.Optimizer, "_patch_step_function", _made)
     wrap_steps(torch, _stepping)
+    _mark_calls(torch, session.settings()["plan"]["mark"])
     atexit.register(_write_counters)
     return library
 
@@ -119,6 +126,32 @@ def _iterations():
     if max(counts) >= MAX_STEP_RATIO:
         counts = [count for count in counts if count]
     return min(counts)
+
+
+def _mark_calls(torch, ends):
+    if ends == "step":
+        return
+    module = torch.nn.Module
+    original = module._call_impl
+    is_traced = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+    # A plan of a job that infers begins with the first call; what precedes it and that call are the first iteration.
+    is_first = ends == "call"
+
+    def call_impl(self, *args, **kwargs):
+        nonlocal is_first
+        if is_traced() or torch.is_grad_enabled() or getattr(_calls, "are_inside", False):
+            return original(self, *args, **kwargs)
+        if is_first:
+            is_first = False
+        elif not steps.are_counted():
+            mark()
+        _calls.are_inside = True
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            _calls.are_inside = False
+
+    module._call_impl = call_impl
 
 
 def mark():

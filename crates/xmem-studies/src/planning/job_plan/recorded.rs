@@ -1,13 +1,13 @@
 //! The iterations of a recorded job, by the requests that they make.
 
-use super::{JobPlace, JobPlan, JobRequest};
+use super::{JobPlace, JobPlan, JobRequest, PlanMark};
 use crate::block_size::PlannedMemory;
 use crate::planning::interruption::Interruption;
 use crate::planning::iteration::{self, Life, lives};
 use crate::planning::{BlockFacts, PlanningError};
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
-use xmem_analyzer::{Profile, Tick};
+use xmem_analyzer::{JobKind, Profile, Tick};
 use xmem_planner::Follower;
 use xmem_predict::Prediction;
 use xmem_types::{BlockId, Bytes, Nanos, Request, RequestKind, StreamId, ThreadIdx};
@@ -22,6 +22,7 @@ pub(super) struct Known {
 /// The requests of a recorded job, from which a [`JobPlan`] is made. A life is named by its place among all of them.
 pub struct RecordedJob {
     pub(super) memory: PlannedMemory,
+    pub(super) mark: PlanMark,
     pub(super) lives: Vec<Life>,
     known: Vec<Known>,
     /// Of the stream with most bytes: only its blocks are planned.
@@ -72,7 +73,12 @@ impl RecordedJob {
         };
         let starts = prediction.iteration_starts();
         let rest = prediction.schedule().rest_start(prediction.profile());
-        let job = Self::new(prediction.requests(), starts, rest, PlannedMemory::Gpu, known);
+        let mark = match prediction.profile().kind {
+            JobKind::Inference => PlanMark::Call,
+            JobKind::Training => PlanMark::Step,
+        };
+        let memory = (PlannedMemory::Gpu, mark);
+        let job = Self::new(prediction.requests(), starts, rest, memory, known);
         Self { interruptions: interruptions.to_vec(), ..job }
     }
 
@@ -115,7 +121,8 @@ impl RecordedJob {
                 is_left_out: false,
             }
         };
-        Some(Self::new(&requests, &starts, rest, PlannedMemory::Cpu, known))
+        let memory = (PlannedMemory::Cpu, PlanMark::StepOrCall);
+        Some(Self::new(&requests, &starts, rest, memory, known))
     }
 
     /// Iterations begin at `starts`; the last one ends at `rest`, if more of the script follows.
@@ -123,13 +130,14 @@ impl RecordedJob {
         requests: &[Request],
         starts: &[usize],
         rest: Option<usize>,
-        memory: PlannedMemory,
+        (memory, mark): (PlannedMemory, PlanMark),
         known: impl Fn(&Life) -> Known,
     ) -> Self {
         let lives = lives(requests, memory);
         let end = requests.len();
         Self {
             memory,
+            mark,
             known: lives.iter().map(known).collect(),
             is_main: are_of_main_stream(requests, &lives),
             windows: iteration::windows(&lives, starts, end),
