@@ -3,9 +3,10 @@
 use crate::choice::choice;
 use crate::device;
 use crate::measures::{Changes, list_of_changes};
-use crate::values::Offered;
+use crate::values::{Offered, count_up_to};
 use clap::{Args, ValueHint};
 use std::ffi::OsString;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use xmem::Bytes;
 use xmem_recorder::OverlayChoice;
@@ -19,6 +20,7 @@ use xmem_recorder::OverlayChoice;
         Examples:\n  \
         xmem run --with checkpointing=2,fused -- python train.py\n  \
         xmem run --virtual-gpu rtx4090-24g -- python train.py --batch-size 8\n  \
+        xmem run --virtual-gpu h100-80g --gpus 2 -- torchrun --nproc-per-node 2 train.py\n  \
         xmem run --plan auto --report run.json -- python train.py\n  \
         xmem run --cpu --plan auto -- python infer.py\n\n\
         Exit code: that of the command; 2 usage error, 3 it could not be run."
@@ -53,6 +55,9 @@ pub(crate) struct RunArgs {
     /// Memory that PyTorch can take on the virtual GPU, for example 20GiB, instead of what the device leaves beside its context
     #[arg(long, value_name = "SIZE", requires = "virtual_gpu", allow_negative_numbers = true, value_parser = Bytes::of_device)]
     pub(crate) capacity: Option<Bytes>,
+    /// Number of virtual GPUs that the command sees
+    #[arg(long, value_name = "N", requires = "virtual_gpu", default_value = "1", value_parser = count_up_to::<64>)]
+    pub(crate) gpus: NonZeroU32,
     /// On a virtual GPU, let the script write to this file or folder, or to `all`
     #[arg(long, value_name = "PATH", requires = "virtual_gpu", value_hint = ValueHint::AnyPath)]
     pub(crate) let_write: Vec<PathBuf>,

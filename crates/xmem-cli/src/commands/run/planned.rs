@@ -148,6 +148,13 @@ impl Drop for Followed {
     }
 }
 
+/// What a job with a pluggable allocator needs in its environment. The default NCCL backend of PyTorch 2.15 asks the allocator
+/// for a snapshot, which no pluggable one has, and the process aborts
+/// (torch/csrc/distributed/c10d/nccl2/NCCLCachingAllocatorHook.cpp); with this, PyTorch takes the backend of earlier releases.
+pub(super) fn variable() -> (String, String) {
+    ("TORCH_DIST_USE_NCCL2".to_owned(), "0".to_owned())
+}
+
 /// What is said of a command that follows no plan.
 const fn nothing(memory: PlannedMemory) -> &'static str {
     match memory {

@@ -2,7 +2,7 @@
 
 use super::args::RunArgs;
 use super::error::RunFailure;
-use super::planned::Followed;
+use super::planned::{self, Followed};
 use super::present;
 use crate::commands::Outcome;
 use crate::commands::profile::{check_command, kept_out, writable};
@@ -27,6 +27,9 @@ pub(crate) fn run(args: &RunArgs, global: &Global) -> Outcome {
         .map(|plan| Followed::prepare(plan, args, &request, global))
         .transpose()?;
     request.plan = followed.as_ref().map(Followed::folder);
+    if request.plan.is_some() {
+        request.variables.push(planned::variable());
+    }
     let mut show = |news: Progress<'_>| match news {
         Progress::Note(text) => note(&format!("note: {}", printable(text)), verbosity),
         Progress::Kept(kept) => note(&format!("note: {}", kept_out(kept)), verbosity),
@@ -74,6 +77,7 @@ fn request(args: &RunArgs) -> Result<Request, CliError> {
         purpose: if name.is_some() { Purpose::Run } else { Purpose::RunOnDevice },
         stacks: Stacks::Omitted,
         capacity: args.capacity.map_or(Capacity::OfDevice, Capacity::Of),
+        gpus: args.gpus,
         float16: Float16::Kept,
         weights: if args.without_weights { Weights::Absent } else { Weights::Present },
         measures: with.measures(),
