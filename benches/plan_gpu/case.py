@@ -20,7 +20,7 @@ def main() -> None:
     options = record.parser().parse_args(shlex.split(command)[1:])
     options.iterations = int(iterations)
     if options.job:
-        options.job = TRACES.parent / options.job
+        options.job = str(TRACES.parent / options.job)
 
     import torch
 

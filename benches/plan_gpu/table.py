@@ -48,12 +48,27 @@ class Row:
         return [f"`{self.name}`", share, *counts, *sizes, self.within, self.below]
 
 
+class FailedError(Exception):
+    """A command that failed."""
+
+
+def last_line(text: str) -> str:
+    return text.strip().splitlines()[-1] if text.strip() else "no message"
+
+
 class Bench:
     """The program and the virtual GPU."""
 
     def __init__(self, options: argparse.Namespace, folder: Path) -> None:
         self.options = options
         self.folder = folder
+
+    def cells(self, name: str) -> list[str]:
+        """The row of a job, or why there is none."""
+        try:
+            return self.row(name).cells()
+        except FailedError as error:
+            return [f"`{name}`", str(error)]
 
     def row(self, name: str) -> Row:
         trace, report = self.folder / f"{name}.json.zst", self.folder / f"{name}.report.json"
@@ -107,12 +122,12 @@ class Bench:
             return f"{collisions} collisions"
         if ran.returncode == 0:
             return "runs"
-        return "out of memory" if "OutOfMemoryError" in ran.stderr else ran.stderr.strip().splitlines()[-1]
+        return "out of memory" if "OutOfMemoryError" in ran.stderr else last_line(ran.stderr)
 
     def xmem(self, *arguments: str) -> str:
         ran = self.call(*arguments)
         if ran.returncode not in (0, 1):
-            raise SystemExit(f"xmem {' '.join(arguments)}: {ran.stderr}")
+            raise FailedError(f"xmem {arguments[0]}: {last_line(ran.stderr)}")
         return ran.stdout
 
     def call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -140,8 +155,8 @@ def main() -> None:
     )
     print("|---|--:|--:|--:|--:|--:|--:|--:|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
-        for row in pool.map(Bench(options, Path(folder)).row, names(options.only)):
-            print(f"| {' | '.join(row.cells())} |", flush=True)
+        for cells in pool.map(Bench(options, Path(folder)).cells, names(options.only)):
+            print(f"| {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -336,13 +336,17 @@ fn a_gpu_is_sampled_while_the_job_runs() {
 #[test]
 fn the_readings_of_the_paper_give_its_figures() {
     let (matrix, readings) = (format!("{PAPER}/xmem.toml"), format!("{PAPER}/readings.csv"));
+    let results = format!("{PAPER}/results.parquet");
     let ran = xmem([
         "eval",
         &matrix,
         "--readings",
         &readings,
+        "--results",
+        &results,
+        "--without-recording",
         "--estimators",
-        "xmem-original,dnnmem,schedtune,llmem",
+        "xmem,xmem-original,dnnmem,schedtune,llmem",
         "--store",
         "/nonexistent/store",
         "--format",
@@ -362,4 +366,8 @@ fn the_readings_of_the_paper_give_its_figures() {
     assert_eq!(figures("xmem-original", "transformer"), [0.030, 0.151]);
     assert_eq!(figures("dnnmem", "cnn"), [0.177, 0.585]);
     assert_eq!(figures("schedtune", "cnn"), [0.149, 0.326]);
+    // What docs/results/xmem-paper.md has.
+    assert_eq!(figures("xmem", "cnn"), [0.019, 0.0]);
+    assert_eq!(figures("xmem", "transformer"), [0.003, 0.005]);
+    assert_eq!(figures("xmem", "large"), [0.006, 0.0]);
 }
