@@ -1,9 +1,9 @@
 """Runs the recorded jobs of `traces` with a static memory plan on a virtual GPU, beside PyTorch's allocator.
 
-Each job is recorded on the virtual GPU, its recording is planned, and the job runs with the plan: without a limit, with as much
-memory as it took then, and with 2 MiB less. A row says what became of it.
+Each job is recorded on the virtual GPU, its recording is planned, and the job runs with the plan; with --limits, also with as
+much memory as it took then, and with 2 MiB less. A row says what became of it.
 
-    python benches/plan_gpu/table.py --xmem target/release/xmem [--only gpt2] [--jobs 2]
+    python benches/plan_gpu/table.py --xmem target/release/xmem [--only gpt2] [--jobs 2] [--limits]
 
 The Python that runs this needs the packages of traces/packages.txt.
 """
@@ -38,14 +38,13 @@ class Row:
     expandable: int
     plan: int
     simulated: int
-    within: str
-    below: str
+    under: list[str]
 
     def cells(self) -> list[str]:
         share = f"{100 * self.planned / self.requests:.1f} %"
         sizes = [f"{size / MIB:,.0f}" for size in (self.reserved, self.expandable, self.plan, self.simulated)]
         counts = [f"{self.misses:,}", str(self.collisions)]
-        return [f"`{self.name}`", share, *counts, *sizes, self.within, self.below]
+        return [f"`{self.name}`", share, *counts, *sizes, *self.under]
 
 
 class FailedError(Exception):
@@ -74,7 +73,7 @@ class Bench:
         trace, report = self.folder / f"{name}.json.zst", self.folder / f"{name}.report.json"
         device = ["--virtual-gpu", self.options.device]
         case = ["--", sys.executable, str(CASE), name]
-        self.xmem("profile", *device, "--no-stacks", "-o", str(trace), *case, "3")
+        self.xmem("profile", *device, "--no-stacks", "--steps", "3", "-o", str(trace), *case, "3")
         usual, expandable = (self.reserved(trace, conf) for conf in ([], ["--alloc-conf", EXPANDABLE]))
         against = ["--against", str(trace), "--format", "json"]
         simulated = json.loads(self.xmem("plan", str(trace), *against))["driver_peak_bytes"]
@@ -82,7 +81,8 @@ class Bench:
         self.xmem("run", *device, *followed, *case, self.options.iterations)
         run = json.loads(report.read_text())
         peak = run["driver_peak_bytes"]
-        within, below = (self.under(name, trace, size) for size in (peak, peak - 2 * MIB))
+        limits = (peak, peak - 2 * MIB) if self.options.limits else ()
+        under = [self.under(name, trace, size) for size in limits]
         trace.unlink()
         return Row(
             name,
@@ -94,8 +94,7 @@ class Bench:
             expandable,
             peak,
             simulated,
-            within,
-            below,
+            under,
         )
 
     def reserved(self, trace: Path, conf: list[str]) -> int:
@@ -149,11 +148,13 @@ def main() -> None:
     parser.add_argument("--iterations", default="6")
     parser.add_argument("--only", default="", help="jobs whose names contain this text")
     parser.add_argument("--jobs", type=int, default=1, help="jobs side by side")
-    options = parser.parse_args()
-    print(
-        "| job | at their address | differ | collisions | PyTorch | expandable | plan | simulated | as much | 2 MiB less |"
+    parser.add_argument(
+        "--limits", action="store_true", help="run each also with as much memory as it took, and with less"
     )
-    print("|---|--:|--:|--:|--:|--:|--:|--:|---|---|", flush=True)
+    options = parser.parse_args()
+    columns = ["job", "at their address", "differ", "collisions", "PyTorch", "expandable", "plan", "simulated"]
+    columns += ["as much", "2 MiB less"] if options.limits else []
+    print(f"| {' | '.join(columns)} |\n|---{'|--:' * (len(columns) - 1)}|", flush=True)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         for cells in pool.map(Bench(options, Path(folder)).cells, names(options.only)):
             print(f"| {' | '.join(cells)} |", flush=True)

@@ -20,7 +20,6 @@ use xmem_recorder::OverlayChoice;
         Examples:\n  \
         xmem run --with checkpointing=2,fused -- python train.py\n  \
         xmem run --virtual-gpu rtx4090-24g -- python train.py --batch-size 8\n  \
-        xmem run --virtual-gpu h100-80g --gpus 2 -- torchrun --nproc-per-node 2 train.py\n  \
         xmem run --plan auto --report run.json -- python train.py\n  \
         xmem run --cpu --plan auto -- python infer.py\n\n\
         Exit code: that of the command; 2 usage error, 3 it could not be run."
