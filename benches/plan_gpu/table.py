@@ -63,7 +63,7 @@ class Bench:
         self.folder = folder
 
     def cells(self, name: str) -> list[str]:
-        """The row of a job, or why there is none."""
+        """The row of a job, or the error that it ended with."""
         try:
             return self.row(name).cells()
         except FailedError as error:

@@ -50,7 +50,7 @@ pub struct EvaluatedRows {
 ///
 /// # Errors
 ///
-/// Why the file is no such table, in words.
+/// The reason why the file is not such a table.
 pub fn evaluation_of_parquet(bytes: Vec<u8>) -> Result<EvaluatedRows, String> {
     let file: ReadFile = reading::read(bytes).map_err(|error| error.to_string())?;
     match file.fact(SCHEMA) {

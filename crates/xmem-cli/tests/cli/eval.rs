@@ -149,9 +149,8 @@ fn a_job_script_calls_each_part() {
     assert!(ran.stdout.contains("#SBATCH --array=1-8\n"), "{}", ran.stdout);
 }
 
-/// Both parts run at the same time; the answer comes from what they left in the store.
-#[test]
-fn parts_share_a_store_and_no_estimate_is_made_twice() {
+/// A folder with a matrix whose estimator prints a MiB for each sample of the batch, and notes its calls in `calls`.
+fn counting() -> Folder {
     let folder = Folder::empty();
     folder.put("calls", b"");
     let calls = folder.path("calls");
@@ -160,6 +159,13 @@ fn parts_share_a_store_and_no_estimate_is_made_twice() {
     let matrix = "[estimators.ours]\ncommand = ['sh', 'estimate.sh', '{batch}']\n\
         [[jobs]]\nfamily = 'cnn'\ncommand = ['true', '{batch}']\nfactors = { batch = [1], device = ['t4-16g'] }\n";
     folder.put("matrix.toml", matrix.as_bytes());
+    folder
+}
+
+/// Both parts run at the same time; the answer comes from what they left in the store.
+#[test]
+fn parts_share_a_store_and_no_estimate_is_made_twice() {
+    let folder = counting();
     let rows: String =
         (1..=9).map(|batch| format!("{batch},t4-16g,{},false\n", batch << 20)).collect();
     folder.put("runs.csv", format!("batch,device,peak_bytes,out_of_memory\n{rows}").as_bytes());
@@ -188,13 +194,7 @@ fn parts_share_a_store_and_no_estimate_is_made_twice() {
 /// What a table has is not made again, and what it lacks is; the answer is that of the whole.
 #[test]
 fn answers_of_earlier_evaluations_are_continued() {
-    let folder = Folder::empty();
-    let calls = folder.path("calls");
-    let script = format!("echo $1 >> '{calls}'\necho $(($1 * 1048576))\n");
-    folder.put("estimate.sh", script.as_bytes());
-    let matrix = "[estimators.ours]\ncommand = ['sh', 'estimate.sh', '{batch}']\n\
-        [[jobs]]\nfamily = 'cnn'\ncommand = ['true', '{batch}']\nfactors = { batch = [1], device = ['t4-16g'] }\n";
-    folder.put("matrix.toml", matrix.as_bytes());
+    let folder = counting();
     let runs = |batches: std::ops::RangeInclusive<u64>| {
         let rows = batches.map(|batch| format!("{batch},t4-16g,{},false\n", batch << 21));
         format!("batch,device,peak_bytes,out_of_memory\n{}", rows.collect::<String>())
@@ -206,7 +206,6 @@ fn answers_of_earlier_evaluations_are_continued() {
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         ran
     };
-    folder.put("calls", b"");
     folder.put("runs.csv", runs(1..=3).as_bytes());
     let table = folder.path("three.parquet");
     answer("store", &["--format", "parquet", "-o", &table]);

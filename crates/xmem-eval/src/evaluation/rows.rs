@@ -23,8 +23,7 @@ pub struct EvaluationRow {
 impl EvaluationRow {
     /// The rows of columns of one length.
     ///
-    /// Where there is no column `reserve_bytes`, as in tables of xmem 0.1.0 before it had one, the most of an estimate's range is
-    /// what is to be reserved.
+    /// Older tables have no column `reserve_bytes`: there, the upper end of an estimate's range is the memory to reserve.
     ///
     /// # Errors
     ///
