@@ -38,6 +38,7 @@ fn main() {
             "pool",
             "properties",
             "python",
+            "random",
             "recurrent",
             "runtime",
             "solver",

@@ -6,7 +6,7 @@
 - `sizes`, `choices`, `assumptions`: sizes and places that follow from values, or from assumptions about them;
 - `branches`: the branch that raises nothing, where the script tests a value that is not known;
 - `compilation`: the first compilation of the script, from which on no values are kept;
-- `host_memory`: parameters that are not initialized on the host;
+- `host_memory`, `random_numbers`: parameters that are not initialized on the host, and the numbers that this would draw;
 - `history`, `activity`: the history of the allocator, and what streams are told;
 - `peaks`, `outside`: peaks of memory in the allocator and outside of it;
 - `checkpoints`: files of weights that the script saves;

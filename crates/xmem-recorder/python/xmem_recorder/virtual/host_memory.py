@@ -2,15 +2,15 @@
 
 Large parameters are not initialized on the host, and large weights from files (`weights`) not converted: their
 pages are never touched, so that they take no memory. No value of theirs would be used on the device. Allocations
-stay as they are, and so do random numbers: as many are drawn as the initialization would have drawn, for models that are
-not very large, so that what the script draws afterwards, such as the order of its batches, is that of a run on a GPU.
+stay as they are, and so do random numbers: as many are skipped or drawn as the initialization would have drawn, for models
+that are not very large, so that what the script draws afterwards, such as the order of its batches, is that of a run on a GPU.
 """
 
 import bisect
 
 from .. import session
 from ..patching import replace
-from . import known
+from . import known, random_numbers
 
 # Bytes from which on a tensor counts as large.
 LARGE = 1 << 20
@@ -33,8 +33,10 @@ MAX_REJECTED = 1 << 24
 # Random numbers that are drawn at once: less than make a large tensor, and a multiple of the 16 that `normal_` makes
 # together (aten/src/ATen/native/cpu/DistributionTemplates.h, `normal_fill`).
 MAX_AT_ONCE = 1 << 16
-# Random numbers that are drawn for initializations of a script: about two seconds.
+# Random numbers that are drawn for initializations of a script, and those that are skipped in the time of one: about two
+# seconds.
 MAX_DRAWN = 200_000_000
+SKIPPED_FOR_ONE = 10
 METHODS_OF_PARAMETERS = ("copy_", "fill_", "zero_")
 CONVERSIONS = {
     "bfloat16": "bfloat16",
@@ -146,15 +148,18 @@ def _initialize_by(method):
 
 
 def _draw(tensor, method, args, kwargs):
-    """Draws as many random numbers as a method would for a tensor."""
+    """Skips or draws as many random numbers as a method would draw for a tensor."""
     global _drawn
     left = tensor.numel()
-    _drawn += left
+    numbers = random_numbers.of(_torch, method, tensor)
+    _drawn += left if numbers is None else numbers // SKIPPED_FOR_ONE
     if _drawn > MAX_DRAWN:
         session.note("random numbers of the script are others than on a GPU: weights of a large model are not drawn")
         return
     with _torch._C.DisableTorchFunction(), _torch.no_grad():
-        known.unrecorded(_draw_in_parts, tensor.dtype, left, method, args, kwargs)
+        generator = kwargs.get("generator") or _torch.default_generator
+        if numbers is None or not known.unrecorded(random_numbers.skip, generator, numbers):
+            known.unrecorded(_draw_in_parts, tensor.dtype, left, method, args, kwargs)
 
 
 def _draw_in_parts(dtype, left, method, args, kwargs):
