@@ -7,6 +7,7 @@ mod exports;
 mod figures;
 mod graph_source;
 mod jobs;
+mod lanes;
 mod matrix;
 mod measured;
 mod output;

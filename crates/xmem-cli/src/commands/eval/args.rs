@@ -76,7 +76,7 @@ pub(crate) struct EvalArgs {
     /// Do not run the jobs a second time with only as much memory as was estimated
     #[arg(long)]
     pub(crate) without_second_round: bool,
-    /// Jobs that are recorded side by side [default: 2]
+    /// Recordings that run side by side [default: 2]
     #[arg(long, value_name = "N", value_parser = count::<NonZeroUsize>)]
     pub(crate) jobs: Option<NonZeroUsize>,
     /// Format of the answer

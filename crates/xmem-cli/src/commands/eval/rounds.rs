@@ -4,6 +4,7 @@ use super::exports::{self, Exports};
 use super::figures::{self, Estimated};
 use super::graph_source::JobGraph;
 use super::jobs::PlannedJob;
+use super::lanes::Lanes;
 use super::matrix::{Estimator, Truth, with_values};
 use super::measured::{MeasureError, Measured, measure};
 use super::results::Results;
@@ -19,6 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 use xmem::convolutions::ConvolutionSource;
 use xmem::{Bytes, Job, ReadOptions};
@@ -47,6 +49,7 @@ pub(super) struct Rounds<'a> {
     /// Held by the job that is measured on a GPU.
     pub(super) gpu: &'a Mutex<()>,
     pub(super) exports: &'a Exports,
+    pub(super) lanes: &'a Lanes,
     /// What is asked about the convolutions of graphs.
     pub(super) convolutions: &'a Arc<dyn ConvolutionSource>,
     pub(super) interrupts: Option<&'a Interrupts>,
@@ -176,21 +179,25 @@ impl Rounds<'_> {
         Ok(EstimatedRun { second, ..first })
     }
 
-    /// The estimate of xmem: the job is recorded without a limit to memory, and replayed on the device. Of several orders, the
-    /// median, in the range of all; the most of them is what is to be reserved.
+    /// The estimate of xmem: the job is recorded without a limit to memory, and replayed on the device. Of several orders, which
+    /// are recorded side by side, the median, in the range of all; the most of them is what is to be reserved.
     fn of_recording(
         &self,
         job: &PlannedJob<'_>,
         estimator: &Estimator,
     ) -> Result<EstimatedRun, Missing> {
-        let mut orders = Vec::new();
         let mut seen = BTreeSet::new();
-        for configuration in estimator.recorded(&job.configuration) {
-            let command = job.kind.command_of(&configuration, self.folder);
-            if seen.insert(command.clone()) {
-                orders.push(self.of_order(job, &configuration, &command, estimator)?);
-            }
-        }
+        let recorded: Vec<(Configuration, Vec<OsString>)> = estimator
+            .recorded(&job.configuration)
+            .into_iter()
+            .map(|configuration| {
+                let command = job.kind.command_of(&configuration, self.folder);
+                (configuration, command)
+            })
+            .filter(|(_, command)| seen.insert(command.clone()))
+            .collect();
+        let mut orders = self.of_orders(job, &recorded, estimator)?;
+        let runtime = self.lanes.time_of(orders.iter().filter_map(|order| order.runtime));
         orders.sort_by_key(|order| order.memory);
         let range = match orders.as_slice() {
             [one] => one.range,
@@ -202,12 +209,34 @@ impl Rounds<'_> {
                 low.zip(high)
             }
         };
-        let runtime = orders.iter().filter_map(|order| order.runtime).sum();
         let reserve = orders.iter().map(|order| order.reserve).max().unwrap_or_default();
         match orders.get(orders.len() / 2) {
             Some(&median) => Ok(EstimatedRun { reserve, range, runtime: Some(runtime), ..median }),
             None => Err(Missing::Failed("`over` has a factor without values".to_owned())),
         }
+    }
+
+    /// The estimates from recordings or graphs, side by side if there are several.
+    fn of_orders(
+        &self,
+        job: &PlannedJob<'_>,
+        recorded: &[(Configuration, Vec<OsString>)],
+        estimator: &Estimator,
+    ) -> Result<Vec<EstimatedRun>, Missing> {
+        let of_one = |(configuration, command): &(Configuration, Vec<OsString>)| {
+            self.of_order(job, configuration, command, estimator)
+        };
+        if let [one] = recorded {
+            return Ok(vec![of_one(one)?]);
+        }
+        thread::scope(|scope| {
+            let orders: Vec<_> =
+                recorded.iter().map(|one| scope.spawn(move || of_one(one))).collect();
+            let orders = orders.into_iter().map(|order| {
+                order.join().unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))
+            });
+            orders.collect()
+        })
     }
 
     /// The estimate from one recording, or from the graph of one configuration.
@@ -274,8 +303,7 @@ impl Rounds<'_> {
             {
                 return Ok(round);
             }
-            self.may_record()?;
-            let exported = exports::export(&command, &path, &job.device)?;
+            let exported = self.on_lane(|| exports::export(&command, &path, &job.device))??;
             let round = Round::new(&command, None, false, exported.took, exported.torch);
             self.put(&key, &round, Some(&path))?;
             Ok(round)
@@ -294,10 +322,11 @@ impl Rounds<'_> {
         let round = match self.find(&key)? {
             Some(round) => round,
             None => {
-                self.may_record()?;
-                let started = Instant::now();
-                let memory = printed_bytes(&command)?;
-                let round = Round::new(&command, Some(memory), false, started.elapsed(), None);
+                let (memory, took) = self.on_lane(|| {
+                    let started = Instant::now();
+                    (printed_bytes(&command), started.elapsed())
+                })?;
+                let round = Round::new(&command, Some(memory?), false, took, None);
                 self.put(&key, &round, None)?;
                 round
             }
@@ -384,7 +413,6 @@ impl Rounds<'_> {
         (engine, capacity): (Engine, Capacity),
         key: &Key,
     ) -> Result<(Attempt, Duration), Missing> {
-        self.may_record()?;
         let mut command = command.iter().cloned();
         let command: (OsString, Vec<OsString>) =
             (command.next().unwrap_or_default(), command.collect());
@@ -398,12 +426,14 @@ impl Rounds<'_> {
             helper: std::env::current_exe().ok(),
             ..Request::new(command, self.store.trace(key), job.device.clone())
         };
-        let started = Instant::now();
-        let recorded = xmem_recorder::record(&request, &mut |_| {});
+        let (recorded, took) = self.on_lane(|| {
+            let started = Instant::now();
+            (xmem_recorder::record(&request, &mut |_| {}), started.elapsed())
+        })?;
         let attempt = Attempt { recorded, printed };
         match attempt.is_interrupted() {
             true => Err(Missing::Interrupted),
-            false => Ok((attempt, started.elapsed())),
+            false => Ok((attempt, took)),
         }
     }
 
@@ -443,6 +473,11 @@ impl Rounds<'_> {
             let place = self.store.place();
             Missing::Failed(format!("cannot write to the store `{place}`: {error}"))
         })
+    }
+
+    /// Runs a function on a free lane, if it may be recorded then.
+    fn on_lane<T>(&self, function: impl FnOnce() -> T) -> Result<T, Missing> {
+        self.lanes.run(|| self.may_record().map(|()| function()))
     }
 
     fn may_record(&self) -> Result<(), Missing> {

@@ -5,6 +5,7 @@ use super::cluster;
 use super::error::EvalFailure;
 use super::exports::Exports;
 use super::jobs::{Plan, PlannedJob, plan};
+use super::lanes::Lanes;
 use super::matrix::Matrix;
 use super::readings::Reading;
 use super::results::Results;
@@ -31,7 +32,7 @@ use xmem_eval::evaluation::{
 };
 use xmem_recorder::Interrupts;
 
-/// Jobs that are recorded side by side.
+/// Recordings that run side by side.
 const SIDE_BY_SIDE: NonZeroUsize = NonZeroUsize::new(2).expect("not zero");
 
 /// Runs the command.
@@ -71,6 +72,7 @@ pub(crate) fn run(args: &EvalArgs, global: &Global) -> Outcome {
     let interrupts = Interrupts::watch().ok();
     let exports = Exports::default();
     let convolutions = cudnn::source(&args.cudnn)?;
+    let side_by_side = args.jobs.unwrap_or(SIDE_BY_SIDE);
     let rounds = Rounds {
         store: &store,
         results: &results,
@@ -81,6 +83,7 @@ pub(crate) fn run(args: &EvalArgs, global: &Global) -> Outcome {
         truth: &matrix.truth,
         gpu: &Mutex::new(()),
         exports: &exports,
+        lanes: &Lanes::new(side_by_side),
         convolutions: &convolutions,
         interrupts: interrupts.as_ref(),
     };
@@ -91,8 +94,7 @@ pub(crate) fn run(args: &EvalArgs, global: &Global) -> Outcome {
         .filter(|(place, _)| args.shard.is_none_or(|shard| shard.has(*place)))
         .map(|(_, job)| job)
         .collect();
-    let side_by_side = args.jobs.unwrap_or(SIDE_BY_SIDE).get();
-    let all = evaluate(&mine, &matrix, rounds, side_by_side, verbosity);
+    let all = evaluate(&mine, &matrix, rounds, side_by_side.get(), verbosity);
     let is_interrupted = interrupts.as_ref().is_some_and(Interrupts::arrived);
     let stopped_or = |exit| if is_interrupted { Exit::Interrupted } else { exit };
     if let Some(shard) = args.shard {
