@@ -1,6 +1,6 @@
 //! `xmem plan` on lists written by hand and on recorded traces.
 
-use crate::job::Folder;
+use crate::job::{Folder, growing_trace};
 use crate::schema_check::check;
 use crate::shell::{Ran, command, xmem, xmem_with_input};
 use expect_test::expect;
@@ -396,6 +396,19 @@ fn a_plan_of_a_job_leaves_out_what_is_interrupted() {
     let ran = xmem(ticks);
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("cannot be combined with --export-hints"), "{}", ran.stderr);
+}
+
+/// Plans of two iterations were of the first, without a word: a third of the requests of others had their address.
+#[test]
+fn a_plan_of_the_first_iteration_says_so() {
+    let folder = Folder::new();
+    let note = "note: the plan is of the first iteration, from which others differ: ";
+    for (iterations, is_short) in [(1, true), (2, true), (3, false)] {
+        folder.put("steps.json", &growing_trace(iterations));
+        let (trace, hints) = (folder.path("steps.json"), folder.path("hints.json"));
+        let ran = xmem(["plan", &trace, "--device", "a100-40g", "--export-hints", &hints]);
+        assert_eq!(ran.stderr.contains(note), is_short, "{iterations}: {}", ran.stderr);
+    }
 }
 
 /// `simulate --plan` left out what outlives an iteration, which no allocator can know when a request comes.

@@ -7,11 +7,12 @@ use crate::commands::Outcome;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::global::{Global, Verbosity};
+use crate::terminal::note;
 use crate::{input, output, pool, style};
 use std::path::Path;
 use xmem_report::json::{self, HintsDocument, HintsScope, PlanRunDocument};
 use xmem_report::text;
-use xmem_studies::planner::Limits;
+use xmem_studies::planner::{Limits, Planner};
 use xmem_studies::planning::{JobPlan, PlanAnswer, PlanBlocks, PlanScope, RecordedJob};
 
 /// The best plan as one to be followed. It is of a recorded job, or of `all`, the blocks with those that are left out.
@@ -20,14 +21,33 @@ pub(super) fn job_plan(
     planned: &PlanAnswer,
     (recorded, all): (Option<&RecordedJob>, &PlanBlocks),
     limits: &Limits,
+    verbosity: Verbosity,
 ) -> Result<JobPlan, CliError> {
     let best = planned.best().ok_or(PlanFailure::NoPlan)?;
-    let Some(job) = recorded else {
-        return Ok(JobPlan::of_list(all, &best.plan, best.planner, &args.planning.interrupt));
-    };
-    let input = || input::display_name(&args.input);
-    JobPlan::of_job(job, best.planner, limits)
-        .map_err(|source| PlanFailure::Planning { input: input(), source }.into())
+    match recorded {
+        Some(job) => plan_of_job(job, &args.input, best.planner, limits, verbosity),
+        None => Ok(JobPlan::of_list(all, &best.plan, best.planner, &args.planning.interrupt)),
+    }
+}
+
+/// The plan of a recorded job to be followed, with a note where its recording is too short.
+pub(crate) fn plan_of_job(
+    job: &RecordedJob,
+    input: &Path,
+    planner: Planner,
+    limits: &Limits,
+    verbosity: Verbosity,
+) -> Result<JobPlan, CliError> {
+    let input = input::display_name(input);
+    if !job.repeats() {
+        let text = format!(
+            "note: the plan is of the first iteration, from which others differ: {input} has fewer than three; record with \
+             `xmem profile --steps 3`"
+        );
+        note(&text, verbosity);
+    }
+    JobPlan::of_job(job, planner, limits)
+        .map_err(|source| PlanFailure::Planning { input, source }.into())
 }
 
 const fn scope(scope: PlanScope) -> HintsScope {

@@ -80,7 +80,8 @@ pub(crate) fn run(args: &PlanArgs, global: &Global) -> Outcome {
     }
     if let Some(all) = &all {
         let limits = settings(args).limits;
-        let plan = follow::job_plan(args, &planned, (recorded.as_ref(), all), &limits)?;
+        let recorded = (recorded.as_ref(), all);
+        let plan = follow::job_plan(args, &planned, recorded, &limits, global.verbosity())?;
         if let Some(path) = &answer.export_hints {
             follow::export(args, &plan, path)?;
         }

@@ -289,12 +289,10 @@ fn planned(trace: &Path, args: &RunArgs, global: &Global) -> Result<JobPlan, Cli
     };
     let reading = ReadingArgs { max_input: None, threads: None };
     let source = Source { path: trace, device: &device, estimate: &estimate, reading: &reading };
-    let input = || input::display_name(trace);
     let read = if args.cpu { plan::recorded_on_cpu } else { plan::recorded_job };
     let job = pool::run(None, |threads| read(&source, threads, global))?;
-    let job = job.ok_or_else(|| RunFailure::NotAPlan { input: input() })?;
-    JobPlan::of_job(&job, Planner::Auto, &Limits::default())
-        .map_err(|source| PlanFailure::Planning { input: input(), source }.into())
+    let job = job.ok_or_else(|| RunFailure::NotAPlan { input: input::display_name(trace) })?;
+    plan::plan_of_job(&job, trace, Planner::Auto, &Limits::default(), global.verbosity())
 }
 
 /// The plan as the allocator reads it.

@@ -155,13 +155,20 @@ impl RecordedJob {
         Self { earlier: plan.iteration.iter().map(range).collect(), ..self }
     }
 
+    /// Returns whether an iteration that another one follows comes after the first, which makes the optimizer's state and
+    /// chooses algorithms. Without one, a plan is of the first.
+    #[must_use]
+    pub fn repeats(&self) -> bool {
+        self.windows.len() > 1
+    }
+
     /// The forms of iterations; that of the iteration with the largest load is the first.
     pub(super) fn forms(&self) -> Result<Vec<Form>, PlanningError> {
         let typical = iteration::typical_of(&self.lives, &self.windows);
         let typical = typical.ok_or(PlanningError::NoIteration)?;
         let mut forms: Vec<Form> = Vec::new();
         // The first iteration makes the optimizer's state and chooses algorithms.
-        let from = usize::from(self.windows.len() > 1);
+        let from = usize::from(self.repeats());
         for number in [typical.index()].into_iter().chain(from..self.windows.len()) {
             let requests = self.requests_of(number);
             if !forms.iter().any(|form| self.are_same(&form.requests, &requests)) {
