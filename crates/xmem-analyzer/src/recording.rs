@@ -229,7 +229,7 @@ impl EndReason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IterationCount {
-    /// `optimizer steps`, `forward calls` or `backward passes`.
+    /// `optimizer steps`, `forward calls`, `backward passes` or `marked iterations`.
     pub by: String,
     /// Their number.
     pub count: u64,

@@ -95,6 +95,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/measures/sharding.py",
     "xmem_recorder/measures/step_in_backward.py",
     "xmem_recorder/operators.py",
+    "xmem_recorder/own_iterations.py",
     "xmem_recorder/patching.py",
     "xmem_recorder/planned/__init__.py",
     "xmem_recorder/planned/cpu.py",

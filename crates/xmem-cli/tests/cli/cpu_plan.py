@@ -1,5 +1,6 @@
 """Jobs on the CPU, whose tensors go where allocators may go wrong. Prints what they compute, to the last bit."""
 
+import pathlib
 import queue
 import sys
 import threading
@@ -108,6 +109,20 @@ def lengths():
     with torch.no_grad():
         for number in iterations():
             show(number, model(torch.full((2, 16 + 8 * (number % 5), 64), number / 10)))
+
+
+def marked():
+    """Sequences that grow call by call, as in generation: the script marks what comes again."""
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "xmem-python/python"))
+    import xmem
+
+    layer = torch.nn.TransformerEncoderLayer(64, 4, batch_first=True)
+    model = torch.nn.TransformerEncoder(layer, 3, enable_nested_tensor=False).eval()
+    with torch.no_grad():
+        for number in iterations():
+            with xmem.planned():
+                for length in range(16, 96, 8):
+                    show(number, model(torch.full((2, length, 64), number / 10)))
 
 
 torch.manual_seed(0)

@@ -7,6 +7,7 @@ those of the program's JSON; all sizes are bytes.
 - `record` records a script, a command or a function without a GPU; `recording` records a `with` block.
 - `fits` answers yes or no, with the numbers: for a recording, a script, or a model in hand.
 - `xmem.transformers.MemoryCallback` and `xmem.lightning.MemoryCallback` predict at the start of a training.
+- `planned` marks the iterations of a script that is run with a static memory plan.
 - `%load_ext xmem` adds the cell magic `%%xmem` to notebooks, and `@pytest.mark.gpu_memory` is for tests.
 
 >>> import xmem
@@ -31,6 +32,7 @@ from ._errors import (
 )
 from ._fits import Fits, fits
 from ._live import recording
+from ._planned import planned
 from ._record import Recording, record
 from ._replay import Replay, devices, replay, replays
 from ._table import Table
@@ -57,6 +59,7 @@ __all__ = [
     "XmemError",
     "devices",
     "fits",
+    "planned",
     "record",
     "recording",
     "replay",

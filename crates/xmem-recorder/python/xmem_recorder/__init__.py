@@ -20,6 +20,7 @@ The modules that all of them use:
 - `profilers`: torch's profiler, and those of the script;
 - `imports`, `patching`: callbacks for the import of modules, and wrappers of functions;
 - `compiler`: the import of torch's compiler, which few scripts need;
+- `own_iterations`: the iterations that a script marks itself;
 - `stacks`: what the profiler's Python stacks leave out;
 - `errors`: what is told of an exception;
 - `shadows`, `users`: files of the user's that hide torch, and a script that becomes another user.

@@ -166,7 +166,7 @@ impl<'a> From<&'a Rank> for RankDto<'a> {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct CountDto<'a> {
-    /// optimizer steps, forward calls or backward passes.
+    /// optimizer steps, forward calls, backward passes or marked iterations.
     by: &'a str,
     /// Number.
     count: u64,

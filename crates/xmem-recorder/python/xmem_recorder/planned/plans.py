@@ -1,7 +1,7 @@
 """The library that allocates, the plans of this process, and the ends of iterations.
 
 An iteration ends with the steps of the optimizers. A job that infers has none: there, an iteration begins with each call of a
-module from outside all others, in which no gradients are computed.
+module from outside all others, in which no gradients are computed. A script that marks its iterations itself has no others.
 
 `xmem run` shares a folder: the library, `plan.txt`, if there is a plan before the job runs, and later
 plans (`plan-2.txt`, …). The hook writes what the job did, where its requests differ from the plan
@@ -14,7 +14,7 @@ import json
 import os
 import threading
 
-from .. import session
+from .. import own_iterations, session
 from ..patching import replace, wrap_steps
 from ..recording import steps
 
@@ -78,6 +78,7 @@ def open_library(torch, name):
     replace(torch.optim.Optimizer, "_patch_step_function", _made)
     wrap_steps(torch, _stepping)
     _mark_calls(torch, session.settings()["plan"]["mark"])
+    own_iterations.at_end(mark)
     atexit.register(_write_counters)
     return library
 
@@ -112,7 +113,7 @@ def _stepping(step):
         result = step(self, *args, **kwargs)
         steps.add(self)
         iterations = _iterations()
-        if iterations > _planned.iterations:
+        if iterations > _planned.iterations and not own_iterations.are_marked():
             _planned.iterations = iterations
             mark()
         return result
@@ -143,7 +144,7 @@ def _mark_calls(torch, ends):
             return original(self, *args, **kwargs)
         if is_first:
             is_first = False
-        elif not steps.are_counted():
+        elif not (steps.are_counted() or own_iterations.are_marked()):
             mark()
         _calls.are_inside = True
         try:

@@ -1,13 +1,13 @@
 """The iterations of the script, and the passes that make them.
 
 An iteration ends with a step of each optimizer; without a step, backward passes count, and without these, forward
-calls of the model. What follows a pass or a call belongs to its iteration, which ends where the next one begins, or
+calls of the model. Where the script marks its iterations, nothing else counts. What follows a pass or a call belongs to its iteration, which ends where the next one begins, or
 with the script.
 """
 
 import time
 
-from .. import engine, session
+from .. import engine, own_iterations, session
 from ..virtual import library, nccl, outside
 from . import calls, memory, run, steps
 
@@ -15,6 +15,7 @@ from . import calls, memory, run, steps
 STEPS = "optimizer steps"
 BACKWARDS = "backward passes"
 FORWARDS = "forward calls"
+MARKED = "marked iterations"
 # Iterations of which the resident memory is kept.
 MAX_RESIDENT = 1000
 
@@ -89,7 +90,9 @@ def add_backward():
 
 
 def restart():
-    """Drops the iterations up to now: what they were counted by is none."""
+    """Drops the iterations up to now: what they were counted by is none. Those that the script marks remain."""
+    if own_iterations.are_marked():
+        return
     _iterations.count, _iterations.resident = 0, []
 
 
@@ -123,7 +126,7 @@ def mark_pass(number, unit):
 
 def end_last_pass():
     """Counts the passes of a script that ends without a step of an optimizer; the last one ends with it."""
-    if steps.are_counted():
+    if steps.are_counted() or own_iterations.are_marked():
         return
     done, unit = calls.most(), FORWARDS
     if _iterations.backwards:
@@ -137,7 +140,7 @@ def _end(number, unit):
     settle(number, unit)
     seconds = round(now - _iterations.last_end, 3)
     _iterations.last_end = now
-    if unit == STEPS:
+    if unit in (STEPS, MARKED):
         run.mark(f"xmem::iteration {number}")
     if len(_iterations.resident) < MAX_RESIDENT:
         _iterations.resident.append(memory.resident())

@@ -1,6 +1,6 @@
 """Passes without a step of an optimizer: iterations of scripts that make none."""
 
-from .. import session
+from .. import own_iterations, session
 from . import calls, end, evaluation, iterations, rest, steps
 
 # Forward calls per requested iteration after which optimizers without a step are disregarded.
@@ -43,6 +43,8 @@ def count_without_steps(forwards, without_gradients=0):
     """Counts the passes that have ended, at the beginning of the next one; `forwards` are the calls of the called
     module, some of them without gradients. If the script has an optimizer, they are no iterations until it is clear
     that it makes no step."""
+    if own_iterations.are_marked():
+        return
     wanted = session.settings()["steps"]
     if iterations.backwards():
         done, unit = iterations.backwards(), iterations.BACKWARDS

@@ -1,6 +1,6 @@
 """Steps of optimizers and of gradient scalers, which end iterations."""
 
-from .. import session
+from .. import own_iterations, session
 from ..patching import replace, wrap_steps
 from ..virtual import compilation
 from . import abridged, after_steps, begin, end, iterations, loaders, parts, passes, rest, run, steps
@@ -34,6 +34,7 @@ def install(torch):
 
         return patch
 
+    own_iterations.at_end(_end_marked)
     replace(optimizer, "_patch_step_function", patch_step_function)
     wrap_steps(torch, _stepping)
     scalers = [torch.cuda.amp.GradScaler]
@@ -55,6 +56,8 @@ def _stepping(step):
 
 def count_steps():
     """Ends the iteration in which each optimizer has made a step."""
+    if own_iterations.are_marked():
+        return
     wanted = session.settings()["steps"]
     counts = steps.counts()
     least, most = min(counts), max(counts)
@@ -66,6 +69,16 @@ def count_steps():
         wanted = min(wanted, least)
     if least >= wanted or most >= wanted * MAX_STEP_RATIO and not least:
         iterations.settle(max(done, iterations.before() + (least or most)), iterations.unit())
+        end.go_on_or_finish("steps")
+
+
+def _end_marked():
+    """Ends an iteration that the script marks."""
+    if not (run.is_recording() and run.on_thread()):
+        return
+    iterations.advance_to(iterations.count() + 1, iterations.MARKED)
+    end.finish_if_requested()
+    if iterations.count() >= session.settings()["steps"]:
         end.go_on_or_finish("steps")
 
 
