@@ -24,6 +24,9 @@ def main() -> None:
 
     import torch
 
+    # PyTorch 2.6 cannot import it where the device is "meta".
+    import torch._dynamo
+
     record.import_lazily_loaded_modules(options)
     torch.manual_seed(0)
     record.run_job(options, torch.device("cuda"), lambda _: None, lambda: None)
