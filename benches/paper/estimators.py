@@ -24,14 +24,14 @@ STATES = {"SGD": 0.0, "Adam": 2.0, "AdamW": 2.0, "RMSprop": 1.0, "Adagrad": 1.0,
 
 
 def model_of(family: str, name: str, device: str) -> torch.nn.Module:
-    """The model of a job; on the device "meta" without memory."""
-    # What is imported makes tensors of its own: not on that device.
+    """The model of a job. A Transformer on the device "meta" has no memory; convolutional networks are small, and RegNet
+    computes its sizes with tensors."""
     if family == "cnn":
         import cnn
 
         build, classes = cnn.MODELS[name]
-        with torch.device(device):
-            return build(classes)
+        return build(classes)
+    # What is imported makes tensors of its own: not on that device.
     import transformer
     from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 

@@ -57,6 +57,24 @@ def test_errors_have_the_words_of_the_program(tmp_path: Path) -> None:
         xmem.replays(["missing.json", "missing2.json"], device="a100-40g")
 
 
+def test_errors_may_stand_among_the_answers(tmp_path: Path) -> None:
+    (tmp_path / "text.json").write_text("not a trace")
+    text = str(tmp_path / "text.json")
+    for traces in ([TRACE, text, GPT2], [text, "missing.json"], [text]):
+        answers = xmem.replays(traces, device="a100-40g", errors="return")
+        assert len(answers) == len(traces)
+        for trace, answer in zip(traces, answers):
+            if trace in (TRACE, GPT2):
+                assert isinstance(answer, xmem.Replay) and answer.fits
+            else:
+                assert isinstance(answer, xmem.InputError) and trace in str(answer)
+                assert answer.error_code and answer.code == 3
+    with pytest.raises(ValueError, match="raise or return"):
+        xmem.replays([TRACE], device="a100-40g", errors="ignore")  # type: ignore[call-overload]
+    with pytest.raises(xmem.UsageError):
+        xmem.replays([TRACE], device="a1000", errors="return")
+
+
 def test_several_answers_come_in_order_and_have_tables_of_their_own() -> None:
     answers = xmem.replays([TRACE, GPT2], devices=["t4-16g", "a100-40g"], cudnn="model")
     assert [(str(one.trace), one.device) for one in answers] == [

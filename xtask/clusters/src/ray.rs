@@ -2,6 +2,8 @@
 //!
 //! Ray runs on this machine, and moto stands for Amazon S3: its server checks requests as S3 does, but for signatures.
 
+mod guide;
+
 use crate::daemon::{Daemon, free_ports};
 use crate::evaluation::{Evaluation, PARTS};
 use crate::folder::Folder;
@@ -16,7 +18,13 @@ use xmem_task::tally::{Tally, text_of};
 use xmem_task::{Error, only, repo};
 
 /// What is installed, from PyPI.
-const PACKAGES: [&str; 2] = ["ray==2.60.0", "moto[server]==5.2.5"];
+const PACKAGES: [&str; 5] = [
+    "ray[data]==2.60.0",
+    "moto[server]==5.2.5",
+    "pyspark==4.3.0",
+    "pandas==2.3.3",
+    "pyarrow==26.0.1",
+];
 /// The longest time until the server answers.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 /// Makes the bucket.
@@ -43,12 +51,15 @@ pub fn run(options: &Options) -> Result<(), Error> {
     })?;
     let bench = Bench { folder: folder.path(), python: &python, xmem: &xmem, port };
     bench.make_bucket()?;
-    for case in ["parts-as-tasks", "traces-as-objects", "missing-bucket", "missing-credentials"] {
+    let cases =
+        ["parts-as-tasks", "traces-as-objects", "missing-bucket", "missing-credentials", "guide"];
+    for case in cases {
         if only::selects(&options.only, case) {
             tally.check(case, || match case {
                 "traces-as-objects" => bench.traces_as_objects(),
                 "missing-bucket" => bench.missing_bucket(),
                 "missing-credentials" => bench.missing_credentials(),
+                "guide" => guide::complaints(&bench),
                 _ => bench.parts_as_tasks(),
             })?;
         }

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Literal, Mapping, Optional, Sequence, Tuple, Union, overload
 
 from . import _html
+from ._errors import InputError
 from ._program import Option, Ran, arguments, fail, run
 from ._table import Table
 
@@ -182,38 +183,63 @@ def replay(trace: StrPath, device: Optional[str] = None, **options: Option) -> R
     >>> xmem.replay("traces/mlp_adam/trace.json.zst", capacity="300MiB").fits
     False
     """
-    answers = _answers([trace], {"device": device, **options})
+    answers = _without_errors(_answers([trace], {"device": device, **options}))
     if len(answers) != 1:
         raise TypeError("there are several answers: call `xmem.replays`")
     return answers[0]
 
 
-def replays(traces: Sequence[StrPath], **options: Option) -> List[Replay]:
+@overload
+def replays(traces: Sequence[StrPath], *, errors: Literal["raise"] = ..., **options: Option) -> List[Replay]: ...
+@overload
+def replays(
+    traces: Sequence[StrPath], *, errors: Literal["return"], **options: Option
+) -> List[Union[Replay, InputError]]: ...
+def replays(
+    traces: Sequence[StrPath], *, errors: str = "raise", **options: Option
+) -> Union[List[Replay], List[Union[Replay, InputError]]]:
     """Answer for several recordings or settings, in the order of the recordings.
 
     `devices=["t4-16g", "a100-40g"]` answers for each of them from one reading.
 
-    Raises what `replay` raises, if one of the recordings has no answer.
+    Raises what `replay` raises, if one of the recordings has no answer. With `errors="return"` its place has the
+    `InputError` instead, so that one file that cannot be read does not cost the answers about thousands.
 
     >>> import xmem
     >>> answers = xmem.replays(["traces/mlp_adam/trace.json.zst"], devices=["t4-16g", "a100-40g"])
     >>> [answer.device for answer in answers]
     ['t4-16g', 'a100-40g']
+    >>> xmem.replays(["missing.json"], device="t4-16g", errors="return")
+    [InputError('[XM0211] `missing.json` does not exist...')]
     """
-    return _answers(traces, options)
+    if errors not in ("raise", "return"):
+        raise ValueError(f"`errors` is raise or return, not `{errors}`")
+    answers = _answers(traces, options)
+    return answers if errors == "return" else _without_errors(answers)
 
 
-def _answers(traces: Sequence[StrPath], options: Mapping[str, Option]) -> List[Replay]:
+def _without_errors(answers: List[Union[Replay, InputError]]) -> List[Replay]:
+    """Return the answers, or raise the first error among them."""
+    replays = []
+    for answer in answers:
+        if isinstance(answer, InputError):
+            raise answer
+        replays.append(answer)
+    return replays
+
+
+def _answers(traces: Sequence[StrPath], options: Mapping[str, Option]) -> List[Union[Replay, InputError]]:
     names = [os.fspath(trace) for trace in traces]
-    ran = run(
-        ["replay", "--literal-paths", "--format", "json", *arguments(options, _OURS), "--", *names],
-    )
-    documents = _documents(ran)
-    for document in documents:
+    # Lines come in the order of completion. A document has all answers, and an error of a single recording is in none.
+    form = "jsonl" if len(names) == 1 else "json"
+    ran = run(["replay", "--literal-paths", "--format", form, *arguments(options, _OURS), "--", *names])
+    answers: List[Union[Replay, InputError]] = []
+    for document in _documents(ran, form):
         if document.get("schema") == "xmem.error/1":
-            fail(Ran(3, "", str(document.get("error", document))))
-    documents = [document for document in documents if document.get("schema") == "xmem.replay/2"]
-    return [Replay(document, document["trace"], _of_one(document, options)) for document in documents]
+            answers.append(InputError(f"[{document['code']}] {document['error']}", 3))
+        elif document.get("schema") == "xmem.replay/2":
+            answers.append(Replay(document, document["trace"], _of_one(document, options)))
+    return answers
 
 
 def _of_one(document: Mapping[str, Any], options: Mapping[str, Option]) -> Dict[str, Option]:
@@ -224,10 +250,12 @@ def _of_one(document: Mapping[str, Any], options: Mapping[str, Option]) -> Dict[
     return own
 
 
-def _documents(ran: Ran) -> List[Dict[str, Any]]:
+def _documents(ran: Ran, form: str) -> List[Dict[str, Any]]:
     if ran.code not in (0, 1, 4) and not ran.stdout.strip():
         fail(ran)
     try:
+        if form == "jsonl":
+            return [json.loads(line) for line in ran.stdout.splitlines()]
         read = json.loads(ran.stdout)
     except ValueError:
         fail(ran)
