@@ -13,14 +13,12 @@ const JOBS: [&str; 3] = ["gpt2_adamw", "mlp_adam", "vgg11_adagrad"];
 /// Prints the answers that a program wrote, by the names of their folders.
 const SHOW: &str = "import pyarrow.parquet
 rows = pyarrow.parquet.read_table('answers').to_pylist()
-for row in sorted(rows, key=lambda row: row['trace']):
-    print(row['trace'].split('/')[-2], row['verdict'], row['need_bytes'])";
+print(*sorted((row['trace'].split('/')[-2], row['verdict'], row['need_bytes']) for row in rows))";
 /// Prints what they should be.
 const EXPECT: &str = "import sys, xmem
-for name in sys.argv[1:]:
-    answer = xmem.replay(f'runs/{name}/trace.json.zst', device='h100-80g')
-    print(name, answer.verdict, answer.need_bytes)
-print('text unreadable None')";
+names = {name: xmem.replay(f'runs/{name}/trace.json.zst', device='h100-80g') for name in sys.argv[1:]}
+rows = [(name, answer.verdict, answer.need_bytes) for name, answer in names.items()]
+print(*sorted([*rows, ('text', 'unreadable', None)]))";
 
 /// What is not as it should be: each program writes the answers that the package gives without it.
 pub(super) fn complaints(bench: &Bench<'_>) -> Result<Vec<String>, Error> {
