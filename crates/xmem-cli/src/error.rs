@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::terminal;
 use miette::Diagnostic;
 use shown::Shown;
-use textwrap::WordSplitter;
+use textwrap::{WordSeparator, WordSplitter};
 
 /// An error that ends a command, or the work on one trace.
 pub(crate) trait Failure: Diagnostic + Send + Sync + 'static {
@@ -117,11 +117,14 @@ pub(crate) fn print(diagnostic: impl Into<Box<dyn Diagnostic + Send + Sync>>, co
     terminal::print_report(&miette::Report::new(Shown::new(diagnostic.into(), code)));
 }
 
-/// Sets the layout of errors: names of options are not split at their hyphens.
+/// Sets the layout of errors: lines end between words only, so that names of options and paths can be copied as they are.
 pub(crate) fn set_layout() {
     // A layout that was set before stays.
     let _ = miette::set_hook(Box::new(|_| {
-        let options = miette::MietteHandlerOpts::new().word_splitter(WordSplitter::NoHyphenation);
+        let options = miette::MietteHandlerOpts::new()
+            .word_separator(WordSeparator::AsciiSpace)
+            .word_splitter(WordSplitter::NoHyphenation)
+            .break_words(false);
         Box::new(options.build())
     }));
 }

@@ -133,3 +133,13 @@ fn help_goes_to_standard_output_and_has_examples() {
         assert!(ran.stdout.lines().all(|l| l.chars().count() <= 100), "{args:?}");
     }
 }
+
+/// Lines ended within long paths, behind a slash or wherever they were full, so that no path could be copied.
+#[test]
+fn paths_in_errors_are_whole() {
+    let long =
+        format!("/nowhere/{}/{}-trace.json", "a-folder/of-a-user".repeat(4), "long".repeat(30));
+    let ran = xmem(["replay", &long, "--device", "t4-16g"]);
+    assert_eq!(ran.code, 3);
+    assert!(ran.stderr.contains(&format!("`{long}`")), "{}", ran.stderr);
+}
