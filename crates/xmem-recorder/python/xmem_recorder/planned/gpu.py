@@ -1,10 +1,13 @@
 """The allocator of the GPU."""
 
 import ctypes
+import sys
 
+from .. import imports
 from . import plans
 
 LIBRARY = "libxmem-planned.so"
+COMPILER_CONFIG = "torch._inductor.config"
 
 
 class _Allocator:
@@ -33,6 +36,18 @@ def install(torch):
     torch.cuda.memory.change_current_allocator(allocator)
     _allocator.allocator = allocator
     _answer_statistics(torch, library)
+    compiler = sys.modules.get(COMPILER_CONFIG)
+    if compiler is not None:
+        _leave_out_trees(compiler)
+    else:
+        imports.watch(COMPILER_CONFIG, _leave_out_trees)
+
+
+def _leave_out_trees(config):
+    """CUDA graphs of the compiler (`mode="reduce-overhead"`) without trees, which ask the allocator for the state of its
+    pools: no pluggable one has that (torch/_inductor/cudagraph_trees.py; torch/csrc/cuda/CUDAPluggableAllocator.cpp,
+    `checkPoolLiveAllocations`)."""
+    config.triton.cudagraph_trees = False
 
 
 def _answer_statistics(torch, library):
