@@ -40,7 +40,7 @@ fn a_job_on_the_cpu_computes_the_same_with_a_plan() {
         // Requests of other threads count, too.
         ("threads", 5),
         ("lengths", 30),
-        // By calls, half of its requests would differ from the plan.
+        // Counted by calls, its iterations would differ in size.
         ("marked", 70),
     ] {
         let folder = Folder::new();

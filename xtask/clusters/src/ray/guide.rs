@@ -8,7 +8,7 @@ use xmem_task::tally::text_of;
 use xmem_task::{Error, repo};
 
 const PAGE: &str = "docs/guide/ray-and-spark.md";
-/// Recorded jobs, as the guide expects them in `runs`; another file there is none.
+/// The recorded jobs in the folder `runs`, which also has a file that is no recording.
 const JOBS: [&str; 3] = ["gpt2_adamw", "mlp_adam", "vgg11_adagrad"];
 /// Prints the answers that a program wrote, by the names of their folders.
 const SHOW: &str = "import pyarrow.parquet

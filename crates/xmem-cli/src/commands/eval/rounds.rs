@@ -216,7 +216,7 @@ impl Rounds<'_> {
         }
     }
 
-    /// The estimates from recordings or graphs, side by side if there are several.
+    /// The estimates from recordings or graphs, side by side.
     fn of_orders(
         &self,
         job: &PlannedJob<'_>,
@@ -226,9 +226,6 @@ impl Rounds<'_> {
         let of_one = |(configuration, command): &(Configuration, Vec<OsString>)| {
             self.of_order(job, configuration, command, estimator)
         };
-        if let [one] = recorded {
-            return Ok(vec![of_one(one)?]);
-        }
         thread::scope(|scope| {
             let orders: Vec<_> =
                 recorded.iter().map(|one| scope.spawn(move || of_one(one))).collect();

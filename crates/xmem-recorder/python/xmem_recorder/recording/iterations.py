@@ -1,8 +1,8 @@
 """The iterations of the script, and the passes that make them.
 
 An iteration ends with a step of each optimizer; without a step, backward passes count, and without these, forward
-calls of the model. Where the script marks its iterations, nothing else counts. What follows a pass or a call belongs to its iteration, which ends where the next one begins, or
-with the script.
+calls of the model. Where the script marks its iterations, nothing else counts. What follows a pass or a call belongs
+to its iteration, which ends where the next one begins, or with the script.
 """
 
 import time
@@ -90,7 +90,7 @@ def add_backward():
 
 
 def restart():
-    """Drops the iterations up to now: what they were counted by is none. Those that the script marks remain."""
+    """Drops the iterations so far, which were counted by the wrong unit; those that the script marks remain."""
     if own_iterations.are_marked():
         return
     _iterations.count, _iterations.resident = 0, []
