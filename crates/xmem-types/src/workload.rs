@@ -2,7 +2,8 @@
 //! is short.
 
 use crate::{BlockId, Bytes, PrivatePoolId, Request};
-use std::collections::{BTreeMap, BTreeSet};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::collections::BTreeSet;
 
 /// The requests of a job to an allocator.
 ///
@@ -75,8 +76,11 @@ impl<'a, const N: usize> From<&'a [Request; N]> for Workload<'a> {
     }
 }
 
-static NONE: Fallbacks =
-    Fallbacks { lists: Vec::new(), of_block: BTreeMap::new(), trials: BTreeSet::new() };
+static NONE: Fallbacks = Fallbacks {
+    lists: Vec::new(),
+    of_block: FxHashMap::with_hasher(FxBuildHasher),
+    trials: BTreeSet::new(),
+};
 
 /// The index of a list of sizes in [`Fallbacks`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,7 +103,7 @@ impl FallbackId {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fallbacks {
     lists: Vec<Vec<Bytes>>,
-    of_block: BTreeMap<BlockId, FallbackId>,
+    of_block: FxHashMap<BlockId, FallbackId>,
     trials: BTreeSet<BlockId>,
 }
 

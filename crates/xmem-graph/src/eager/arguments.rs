@@ -3,6 +3,8 @@
 
 use crate::events::ArgumentLists;
 use crate::text;
+use std::cell::RefCell;
+use std::fmt::Write as _;
 
 /// The arguments of one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -38,14 +40,39 @@ pub(crate) enum Number {
 macro_rules! args {
     ($($value:expr),* $(,)?) => {{
         #[allow(unused_mut, reason = "a call without arguments")]
-        let mut args = $crate::eager::arguments::Args::default();
+        let mut args = $crate::eager::arguments::Args::in_spare_memory();
         $($crate::eager::arguments::Argument::write(&$value, &mut args);)*
         args
     }};
 }
 pub(crate) use args;
 
+thread_local! {
+    /// Lists that calls are done with: most calls have the arguments of an earlier one, and would allocate four lists in vain.
+    static SPARE: RefCell<Vec<Args>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The most lists that are kept.
+const MOST_SPARE: usize = 8;
+
 impl Args {
+    /// No arguments, in memory of a call that is over.
+    pub(crate) fn in_spare_memory() -> Self {
+        SPARE.with_borrow_mut(Vec::pop).unwrap_or_default()
+    }
+
+    /// Leaves its memory to later calls.
+    pub(super) fn recycle(mut self) {
+        for column in [&mut self.dims, &mut self.types, &mut self.strides, &mut self.concrete] {
+            column.clear();
+        }
+        SPARE.with_borrow_mut(|spare| {
+            if spare.len() < MOST_SPARE {
+                spare.push(self);
+            }
+        });
+    }
+
     /// Begins an argument of a type, whose sizes, strides and value follow.
     fn begin(&mut self, kind: &str) {
         if !self.dims.is_empty() {
@@ -123,19 +150,24 @@ impl Argument for i64 {
 
 impl Argument for f64 {
     fn write(&self, args: &mut Args) {
-        args.push("Scalar", |text| text.push_str(&float(*self)));
+        args.push("Scalar", |text| float(text, *self));
     }
 }
 
 /// As C++ streams print a double with 17 digits: `1.` for a whole number.
-fn float(value: f64) -> String {
+fn float(text: &mut String, value: f64) {
     if value.is_infinite() {
-        return if value > 0.0 { "inf".into() } else { "-inf".into() };
+        text.push_str(if value > 0.0 { "inf" } else { "-inf" });
+    } else if value.fract() == 0.0 && value.abs() < 1e15 {
+        if value.is_sign_negative() {
+            text.push('-');
+        }
+        text::integer(text, value.abs() as u64);
+        text.push('.');
+    } else {
+        // A string takes all that is written to it.
+        let _infallible = write!(text, "{value}");
     }
-    if value.fract() == 0.0 && value.abs() < 1e15 {
-        return format!("{value:.0}.");
-    }
-    format!("{value}")
 }
 
 impl Argument for Number {

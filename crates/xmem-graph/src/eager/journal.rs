@@ -75,7 +75,11 @@ impl Journal {
     }
 
     fn row_of(&mut self, args: Args) -> u32 {
-        let (row, _) = self.arguments.insert_full(args);
+        let row = match self.arguments.get_index_of(&args) {
+            Some(row) => row,
+            None => self.arguments.insert_full(args.clone()).0,
+        };
+        args.recycle();
         u32::try_from(row).expect("fewer than 2^32 lists of arguments")
     }
 
