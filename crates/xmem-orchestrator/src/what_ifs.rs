@@ -68,6 +68,14 @@ pub enum ParseWhatIfError {
         /// The name.
         name: String,
     },
+    /// The name is that of something that decides what is recorded.
+    #[error("`{name}` is not a what-if: {instead}")]
+    OfTheJob {
+        /// The name.
+        name: String,
+        /// What changes it.
+        instead: &'static str,
+    },
     /// The value is not one.
     #[error("{name}: {problem}")]
     Value {
@@ -77,6 +85,22 @@ pub enum ParseWhatIfError {
         problem: String,
     },
 }
+
+/// What decides the shapes and types of a job, and where it can be changed.
+const OF_THE_JOB: [(&[&str], &str); 3] = [
+    (
+        &["batch", "batch-size"],
+        "for a graph, use `xmem estimate --batch N`; for a script, `xmem fit`",
+    ),
+    (
+        &["length", "seq-len"],
+        "for a graph, use `xmem estimate --length N`; for recordings, `xmem replay --vary`",
+    ),
+    (
+        &["dtype", "precision", "autocast"],
+        "for a graph, use `xmem estimate --autocast` or `--dtype`; for a script, change it and record again",
+    ),
+];
 
 /// The names with their values.
 fn names() -> String {
@@ -116,7 +140,11 @@ impl ChosenWhatIf {
     /// # Errors
     /// If there is none, or it does not have the value.
     pub fn new(name: &str, value: &str) -> Result<Self, ParseWhatIfError> {
-        let unknown = || ParseWhatIfError::Unknown { name: name.to_owned() };
+        let of_the_job = OF_THE_JOB.iter().find(|(names, _)| names.contains(&name));
+        let unknown = || match of_the_job {
+            Some(&(_, instead)) => ParseWhatIfError::OfTheJob { name: name.to_owned(), instead },
+            None => ParseWhatIfError::Unknown { name: name.to_owned() },
+        };
         let order = WHAT_IFS.iter().position(|what_if| what_if.name == name);
         let order = order.ok_or_else(unknown)?;
         let (what_if, value) = (&WHAT_IFS[order], value.trim());
@@ -157,6 +185,12 @@ mod tests {
     use xmem_devices::find;
 
     #[test]
+    fn a_batch_size_is_no_what_if_and_the_error_names_the_command_that_changes_it() {
+        let error = "batch=64".parse::<ChosenWhatIf>().expect_err("no what-if");
+        assert!(error.to_string().contains("xmem estimate --batch N"), "{error}");
+    }
+
+    #[test]
     fn a_what_if_has_the_name_of_its_file_and_reads_its_own_values() {
         let source = include_str!("what_ifs.rs");
         let files: Vec<String> = source
@@ -181,8 +215,8 @@ mod tests {
             let odd = ChosenWhatIf::new(what_if.name, "odd").expect_err(what_if.name);
             assert!(odd.to_string().starts_with(&format!("{}: ", what_if.name)), "{odd}");
         }
-        let unknown = "batch=4".parse::<ChosenWhatIf>().expect_err("unknown").to_string();
-        assert!(unknown.contains("`batch`") && unknown.contains("world-size=N"), "{unknown}");
+        let unknown = "worlds=4".parse::<ChosenWhatIf>().expect_err("unknown").to_string();
+        assert!(unknown.contains("`worlds`") && unknown.contains("world-size=N"), "{unknown}");
     }
 
     #[test]
