@@ -214,7 +214,7 @@ function xmem_submit.judge(site, job, stamp, partitions)
     end
     if not stamp then
         if rules.fail_closed and rules.policy == "reject" then
-            return "this partition takes no GPU job whose memory `xmem check` has not estimated", true
+            return "this partition takes only GPU jobs that `xmem check` has estimated", true
         end
         return nil
     end

@@ -270,7 +270,7 @@ local A100, V100 = { tres_per_node = "gres:gpu:a100:1" }, { tres_per_node = "gre
 local ANY, TPU = { tres_per_job = "gres:gpu:1" }, { tres_per_job = "gres:gpu:other:1" }
 local ADMITTED = { "admitted", false }
 local TOO_LARGE = { "the job needs 16152 MiB of GPU memory, and v100-16g has 16151 MiB", true }
-local UNKNOWN = { "this partition takes no GPU job whose memory `xmem check` has not estimated", true }
+local UNKNOWN = { "this partition takes only GPU jobs that `xmem check` has estimated", true }
 for name, row in pairs({
     ["all of the memory"] = { judged(V100, 16151), ADMITTED },
     ["more than the memory"] = { judged(V100, 16152), TOO_LARGE },
