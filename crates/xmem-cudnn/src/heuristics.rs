@@ -56,7 +56,7 @@ const NOTE_DOWN_CONVERT_INPUTS: i32 = 1;
 const KNOB_WORKSPACE: i32 = 25;
 const KNOB_CLUSTER_M: i32 = 27;
 const KNOB_CLUSTER_N: i32 = 28;
-const MOST_CHOICES: usize = 32;
+const MAX_CHOICES: usize = 32;
 
 /// The alignment that PyTorch finds for tensors of the caching allocator (`getAlignment`).
 const ALIGNMENT: i64 = 32;
@@ -260,7 +260,7 @@ fn strides(dims: &[i64], layout: Layout) -> Vec<i64> {
 fn configured(config: &Descriptor<'_>) -> Result<(i64, Vec<(i32, i64)>), Refusal> {
     let engines = config.descriptors(CONFIG_ENGINE, Kind::Engine)?;
     let index = engines.first().map_or(Ok(-1), |engine| engine.integer(ENGINE_INDEX))?;
-    let choices = config.descriptors_up_to(CONFIG_CHOICES, Kind::KnobChoice, MOST_CHOICES)?;
+    let choices = config.descriptors_up_to(CONFIG_CHOICES, Kind::KnobChoice, MAX_CHOICES)?;
     let read = |choice: &Descriptor<'_>| {
         let knob = choice.enumeration(CHOICE_KNOB, Enumeration::Knob)?;
         Ok((knob, choice.integer(CHOICE_VALUE)?))

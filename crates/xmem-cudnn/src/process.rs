@@ -24,7 +24,7 @@ pub(crate) const CHOICE_VARIABLE: &str = "XMEM_CUDNN";
 const LONGEST_LINE: usize = 4 << 10;
 
 /// The most text between two answers that is no answer: what a library prints itself.
-const MOST_NOISE: usize = 1 << 20;
+const MAX_NOISE: usize = 1 << 20;
 
 /// The number of looks at a process that has closed its output, until it is ended.
 const ENDING_LOOKS: u32 = 100;
@@ -217,8 +217,8 @@ impl Worker {
                         return Ok((beginning, rest.trim_end().to_owned()));
                     }
                     noise += line.len() + 1;
-                    if noise > MOST_NOISE {
-                        let text = format!("printed more than {MOST_NOISE} bytes and no answer");
+                    if noise > MAX_NOISE {
+                        let text = format!("printed more than {MAX_NOISE} bytes and no answer");
                         return Err(WorkerError::Lost(text));
                     }
                 }

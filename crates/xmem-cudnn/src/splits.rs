@@ -25,7 +25,7 @@ const MEASURED_CLUSTERS: [u64; 9] = [0, 132, 66, 40, 30, 22, 20, 15, 15];
 const WAIT: u64 = 131;
 
 /// Tiles that are tried.
-const MOST_TILES: u64 = 4096;
+const MAX_TILES: u64 = 4096;
 
 fn clusters(blocks: u64, sms: u64) -> u64 {
     match MEASURED_CLUSTERS.get(blocks as usize) {
@@ -92,7 +92,7 @@ pub(crate) fn size(samples: &[Option<u64>; SAMPLES], blocks: u64, sms: u64, foun
     }
     let mut best = Guess::default();
     for tile in (12..=18).map(|bits| 1 << bits) {
-        for tiles in 1..=MOST_TILES {
+        for tiles in 1..=MAX_TILES {
             let guess = rate(samples, least, tile, tiles);
             if guess.score > best.score {
                 best = guess;

@@ -62,7 +62,7 @@ const OPTIONS: [(&str, &str); 3] = [
 ];
 
 /// The most recorded measures that are listed.
-const MOST_MEASURES: usize = 2;
+const MAX_MEASURES: usize = 2;
 
 /// The least saving that is worth a line, in thousandths of the need.
 const WORTHWHILE: u64 = 10;
@@ -97,7 +97,7 @@ pub(crate) fn advise(
 
 /// What was recorded with the job for this device, and fits into the memory of it that may be used.
 fn recorded(tried: &TriedMeasures, device: &Device, usable: Bytes) -> Vec<Advice> {
-    let measures = tried.fitting(&device.name, usable).take(MOST_MEASURES).map(|one| {
+    let measures = tried.fitting(&device.name, usable).take(MAX_MEASURES).map(|one| {
         let change = Change::Measures { names: one.names.clone(), gpus: one.gpus };
         Advice { change, need: one.needs, fits: true }
     });

@@ -21,7 +21,7 @@ use std::rc::Rc;
 use tensor::{Hook, Storage, Tensor, contiguous_strides, dense_strides};
 
 /// Above this a size is an error of the graph, not a tensor.
-const MOST_BYTES: u64 = 1 << 50;
+const MAX_BYTES: u64 = 1 << 50;
 
 /// What was before a context.
 pub(crate) enum Former {
@@ -201,7 +201,7 @@ impl Eager {
 
     fn storage_without_memory(&self, dims: &[i64], dtype: DType) -> Rc<Storage> {
         let elements = dims.iter().try_fold(1_u64, |n, &d| n.checked_mul(u64::try_from(d).ok()?));
-        let bytes = elements.and_then(|n| n.checked_mul(dtype.size())).filter(|&b| b <= MOST_BYTES);
+        let bytes = elements.and_then(|n| n.checked_mul(dtype.size())).filter(|&b| b <= MAX_BYTES);
         let bytes = bytes.unwrap_or_else(|| {
             self.too_large.set(true);
             0

@@ -11,7 +11,7 @@ use crate::graph::Graph;
 use zip::Zip;
 
 /// Larger graphs are refused: those of models with hundreds of layers have some tens of MB.
-const MOST_BYTES: u64 = 1 << 27;
+const MAX_BYTES: u64 = 1 << 27;
 
 /// A graph with what was stored beside it.
 #[derive(Clone, Debug)]
@@ -43,10 +43,10 @@ pub fn read(bytes: &[u8]) -> Result<Archive, GraphError> {
     let model = zip
         .find(is_model)
         .or_else(|| zip.find(|name| name.ends_with("serialized_exported_program.json")));
-    let text = zip.text(model.ok_or(GraphError::NoModel)?, MOST_BYTES)?;
+    let text = zip.text(model.ok_or(GraphError::NoModel)?, MAX_BYTES)?;
     let beside = |end: &str| {
         let name = zip.find(|name| name.ends_with(end));
-        name.map(|name| zip.text(name, MOST_BYTES)).transpose()
+        name.map(|name| zip.text(name, MAX_BYTES)).transpose()
     };
     let job = beside("extra/xmem.job.json")?;
     let weights = beside("data/weights/model_weights_config.json")?;

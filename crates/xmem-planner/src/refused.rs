@@ -49,8 +49,8 @@ pub enum Refused {
 /// How a list that is too long for microlp can be planned by `mip` all the same.
 #[cfg(all(feature = "mip", not(feature = "highs")))]
 fn or_highs(planner: Planner, blocks: usize) -> &'static str {
-    use crate::planners::mip::MOST_BLOCKS_OF_HIGHS;
-    if planner == Planner::Mip && blocks <= MOST_BLOCKS_OF_HIGHS {
+    use crate::planners::mip::MAX_BLOCKS_OF_HIGHS;
+    if planner == Planner::Mip && blocks <= MAX_BLOCKS_OF_HIGHS {
         ", or xmem built with the feature highs (docs/planning.md)"
     } else {
         ""

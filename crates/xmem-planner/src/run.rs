@@ -35,11 +35,11 @@ pub fn plan(list: &BlockList, planner: Planner, limits: &Limits) -> Result<Plann
             breadth::place(instance, &budget).ok_or(Refused::NotFound { planner })?
         }
         Planner::MincostFlow => {
-            short(planner, instance, flow::MOST_BLOCKS)?;
+            short(planner, instance, flow::MAX_BLOCKS)?;
             flow::place(instance, &mut budget).ok_or(Refused::NotFound { planner })?
         }
         Planner::Gergov => {
-            short(planner, instance, gergov::MOST_BLOCKS)?;
+            short(planner, instance, gergov::MAX_BLOCKS)?;
             gergov::place(instance, &budget).ok_or(Refused::NotFound { planner })?
         }
         Planner::BestFit => bestfit::place(instance),
@@ -47,11 +47,11 @@ pub fn plan(list: &BlockList, planner: Planner, limits: &Limits) -> Result<Plann
         Planner::SkylineIls => ils::place(instance, limits.seed, &mut budget),
         #[cfg(feature = "mip")]
         Planner::Mip => {
-            short(planner, instance, mip::MOST_BLOCKS)?;
+            short(planner, instance, mip::MAX_BLOCKS)?;
             mip::place(instance, limits.seed, &budget)
         }
         Planner::Exact => {
-            short(planner, instance, exact::MOST_BLOCKS)?;
+            short(planner, instance, exact::MAX_BLOCKS)?;
             exact::place(instance, limits.seed, &mut budget)
         }
         Planner::Auto => auto::place(instance, limits.seed, &mut budget),

@@ -12,7 +12,7 @@ use xmem_trace::{InputFile, ReadOptions, Trace};
 use xmem_types::Diagnostics;
 
 /// The most GPUs of one process that are analyzed: those of the largest servers.
-const MOST_GPUS: usize = 16;
+const MAX_GPUS: usize = 16;
 
 /// A training job as a trace shows it. One job can be estimated for many devices.
 #[derive(Clone, Debug)]
@@ -99,7 +99,7 @@ impl Job {
         let count = devices.len().max(1);
         let on =
             |device, notes, timings| Self::on_device(snapshot, (device, count), notes, timings);
-        let others = devices.iter().take(MOST_GPUS).skip(1);
+        let others = devices.iter().take(MAX_GPUS).skip(1);
         let others = others.map(|&device| on(device, notes.clone(), Timings::default())).collect();
         history::report_several(&devices, &mut notes);
         Self { others, ..on(devices.first().copied().unwrap_or_default(), notes, timings) }
@@ -122,7 +122,7 @@ impl Job {
     }
 
     fn analyze(trace: Trace, diagnostics: Diagnostics, timings: Timings) -> Self {
-        let others = xmem_analyzer::gpus(&trace).into_iter().take(MOST_GPUS).skip(1);
+        let others = xmem_analyzer::gpus(&trace).into_iter().take(MAX_GPUS).skip(1);
         let others = others.map(|index| {
             let analyze = |trace| xmem_analyzer::analyze_gpu(trace, index);
             Self::analyzed(trace.clone(), analyze, diagnostics.clone(), Timings::default())

@@ -53,7 +53,7 @@ thread_local! {
 }
 
 /// The most lists that are kept.
-const MOST_SPARE: usize = 8;
+const MAX_SPARE: usize = 8;
 
 impl Args {
     /// No arguments, in memory of a call that is over.
@@ -67,7 +67,7 @@ impl Args {
             column.clear();
         }
         SPARE.with_borrow_mut(|spare| {
-            if spare.len() < MOST_SPARE {
+            if spare.len() < MAX_SPARE {
                 spare.push(self);
             }
         });

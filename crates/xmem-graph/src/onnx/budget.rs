@@ -5,7 +5,7 @@ use prost::encoding::{self, DecodeContext, WireType};
 
 /// Files with more messages and strings are refused. Those of models with thousands of layers have some hundred
 /// thousand.
-pub(super) const MOST_MESSAGES: usize = 1 << 21;
+pub(super) const MAX_MESSAGES: usize = 1 << 21;
 
 /// Messages within messages, deeper than this, are refused by prost.
 const DEEPEST: usize = 100;
@@ -48,7 +48,7 @@ fn field(of: Kind, tag: u32) -> Option<Kind> {
 
 /// Returns whether a file has few enough messages; one that is damaged has, up to the damage.
 pub(super) fn is_within(bytes: &[u8]) -> bool {
-    let mut left = MOST_MESSAGES;
+    let mut left = MAX_MESSAGES;
     count(bytes, Kind::Model, 0, &mut left)
 }
 
@@ -77,7 +77,7 @@ fn count(mut bytes: &[u8], kind: Kind, depth: usize, left: &mut usize) -> bool {
         };
         bytes = rest;
         let is_packed = matches!((kind, tag), (Kind::Attribute, 7 | 8) | (Kind::Tensor, 1));
-        if is_packed && inside.len() > MOST_MESSAGES {
+        if is_packed && inside.len() > MAX_MESSAGES {
             return false;
         }
         if let Some(inner) = field(kind, tag) {
@@ -104,7 +104,7 @@ fn spend(left: &mut usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_MESSAGES, is_within};
+    use super::{MAX_MESSAGES, is_within};
 
     /// A field of bytes.
     fn field(tag: u8, inside: &[u8]) -> Vec<u8> {
@@ -118,9 +118,9 @@ mod tests {
     fn a_file_of_empty_messages_is_refused_before_it_is_decoded() {
         let nodes = |count: usize| field(7, &[0x0a, 0x00].repeat(count));
         assert!(is_within(&nodes(1000)));
-        assert!(!is_within(&nodes(MOST_MESSAGES + 1)));
+        assert!(!is_within(&nodes(MAX_MESSAGES + 1)));
         assert!(
-            is_within(&field(7, &field(5, &field(9, &vec![0; 4 * MOST_MESSAGES])))),
+            is_within(&field(7, &field(5, &field(9, &vec![0; 4 * MAX_MESSAGES])))),
             "weights do not count"
         );
         assert!(is_within(b"\x3a\xff\xff\xff"), "damage is found by the decoder");

@@ -7,10 +7,10 @@ use crate::error::GraphError;
 pub(super) const LARGEST: i64 = 1 << 40;
 
 /// Constants with more elements are tensors whose values do not matter.
-pub(super) const MOST_KNOWN: usize = 1024;
+pub(super) const MAX_KNOWN: usize = 1024;
 
 /// As PyTorch has it (c10/core/TensorImpl.h).
-const MOST_DIMENSIONS: usize = 64;
+const MAX_DIMENSIONS: usize = 64;
 
 /// Sizes and type of a tensor, with its values where arithmetic of shapes may need them.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub(super) enum Known {
 impl Fact {
     /// A tensor whose values are not known.
     pub(super) fn of(dtype: DType, dims: Vec<i64>) -> Result<Self, GraphError> {
-        if dims.len() > MOST_DIMENSIONS {
+        if dims.len() > MAX_DIMENSIONS {
             return Err(GraphError::Format(format!("a tensor has {} dimensions", dims.len())));
         }
         if let Some(negative) = dims.iter().find(|d| **d < 0) {

@@ -1,7 +1,7 @@
 //! Arithmetic of shapes: operators whose operands are small constants are computed, as Python computes them before
 //! PyTorch sees a size.
 
-use super::fact::{Fact, Known, MOST_KNOWN, broadcast, place};
+use super::fact::{Fact, Known, MAX_KNOWN, broadcast, place};
 use super::model::Node;
 use super::sizes::{reshaped, squeezed, unsqueezed};
 use crate::dtype::DType;
@@ -42,7 +42,7 @@ pub(super) fn fold(node: &Node, inputs: &[Option<&Fact>]) -> Option<Vec<Fact>> {
 
 fn is_small(dims: &[i64]) -> bool {
     let count = dims.iter().try_fold(1_i64, |product, d| product.checked_mul(*d));
-    count.is_some_and(|count| (0..=MOST_KNOWN as i64).contains(&count))
+    count.is_some_and(|count| (0..=MAX_KNOWN as i64).contains(&count))
 }
 
 fn shape(node: &Node, x: &Fact) -> Option<Fact> {
@@ -273,7 +273,7 @@ fn sliced(size: i64, start: i64, end: i64, step: i64) -> Option<Vec<i64>> {
         let at = if at < 0 { at.saturating_add(size) } else { at };
         at.clamp(low, high)
     };
-    if step == 0 || size > MOST_KNOWN as i64 {
+    if step == 0 || size > MAX_KNOWN as i64 {
         return None;
     }
     let (mut at, end) = (wrap(start), wrap(end));
@@ -358,7 +358,7 @@ fn range(start: &Fact, end: &Fact, step: &Fact) -> Option<Fact> {
     let (start, end, step) =
         (start.known_ints()?.first()?, end.known_ints()?.first()?, step.known_ints()?.first()?);
     let count = (end.checked_sub(*start)?).checked_div(*step)?;
-    if count > MOST_KNOWN as i64 {
+    if count > MAX_KNOWN as i64 {
         return None;
     }
     let mut values = Vec::new();

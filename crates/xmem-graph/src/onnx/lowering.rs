@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// More calls are refused.
-const MOST_OPERATIONS: usize = 1 << 20;
+const MAX_OPERATIONS: usize = 1 << 20;
 
 /// Runs a node of a group of operators; `false` if it is none of them.
 type Group = fn(&mut Lowering<'_>, &Node) -> Result<bool, GraphError>;
@@ -169,10 +169,8 @@ fn want(node: &Node, wanted: &mut BTreeSet<Name>) {
 impl Lowering<'_> {
     fn node(&mut self, node: &Node, depth: usize) -> Result<(), GraphError> {
         self.at += 1;
-        if self.operations.len() > MOST_OPERATIONS {
-            return Err(GraphError::Format(format!(
-                "it has more than {MOST_OPERATIONS} operators"
-            )));
+        if self.operations.len() > MAX_OPERATIONS {
+            return Err(GraphError::Format(format!("it has more than {MAX_OPERATIONS} operators")));
         }
         for name in node.inputs.iter().flatten() {
             self.known_fact(*name)?;

@@ -173,7 +173,7 @@ impl Model {
         if !budget::is_within(&bytes) {
             return Err(damaged(format!(
                 "it has more than {} nodes, tensors and names",
-                budget::MOST_MESSAGES
+                budget::MAX_MESSAGES
             )));
         }
         let file = proto::ModelProto::decode(Bytes::from(bytes))

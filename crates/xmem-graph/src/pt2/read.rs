@@ -16,7 +16,7 @@ use std::sync::Arc;
 const DEEPEST: usize = 32;
 
 /// As c10/util/SmallVector and PyTorch's own checks have it.
-const MOST_DIMENSIONS: usize = 64;
+const MAX_DIMENSIONS: usize = 64;
 
 /// Larger sizes are refused.
 const LARGEST: i64 = 1 << 40;
@@ -227,7 +227,7 @@ impl Reader {
                 .collect()
         };
         let dims = sizes("sizes")?;
-        if dims.len() > MOST_DIMENSIONS {
+        if dims.len() > MAX_DIMENSIONS {
             return Err(damaged(format!("`{name}` has {} dimensions", dims.len())));
         }
         let strides = sizes("strides").unwrap_or_default();

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A class is of blocks if it has this share of the parameters of the largest one.
 const LARGE: f64 = 0.25;
 /// Stages are at most so many, and blocks inside them have this share of their parameters.
-const MOST_STAGES: usize = 5;
-const MOST_OF_STAGES: f64 = 0.8;
+const MAX_STAGES: usize = 5;
+const MAX_OF_STAGES: f64 = 0.8;
 
 /// The paths of the blocks of a graph's models. They are of the class that repeats and has the most parameters, and of
 /// classes with at least a quarter as many; of blocks inside blocks these are the outer ones, unless those are a few
@@ -83,14 +83,14 @@ impl Modules {
 
     /// The smaller blocks, if blocks are stages: few, and made of many others almost entirely.
     fn inside(&self, stages: &[&str]) -> Option<Vec<String>> {
-        if stages.len() > MOST_STAGES {
+        if stages.len() > MAX_STAGES {
             return None;
         }
         let inner: Vec<String> =
             stages.iter().filter_map(|stage| self.blocks(stage)).flatten().collect();
         let size: f64 = inner.iter().map(|path| self.size(path)).sum();
         let all: f64 = stages.iter().map(|path| self.size(path)).sum();
-        (size >= MOST_OF_STAGES * all && inner.len() >= 2 * stages.len()).then_some(inner)
+        (size >= MAX_OF_STAGES * all && inner.len() >= 2 * stages.len()).then_some(inner)
     }
 
     fn size(&self, module: &str) -> f64 {

@@ -9,7 +9,7 @@ use crate::eager::tensor::Tensor;
 use std::collections::VecDeque;
 
 /// The buffer of a broadcast (torch/nn/parallel/distributed.py, `broadcast_bucket_size`).
-const MOST_BYTES: u64 = 250 << 20;
+const MAX_BYTES: u64 = 250 << 20;
 /// Broadcasts that run at a time.
 const IN_FLIGHT: usize = 2;
 
@@ -50,7 +50,7 @@ pub(super) fn elements(tensors: &[Tensor], members: &[usize]) -> i64 {
 
 /// `_broadcast_coalesced`.
 pub(super) fn broadcast(eager: &Eager, tensors: &[Tensor]) {
-    let mut all = buckets(tensors, 0..tensors.len(), &[MOST_BYTES]);
+    let mut all = buckets(tensors, 0..tensors.len(), &[MAX_BYTES]);
     all.sort_by_key(|members| members.first().copied());
     let mut in_flight = VecDeque::new();
     for members in all {

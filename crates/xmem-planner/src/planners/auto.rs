@@ -6,10 +6,10 @@ use crate::instance::Instance;
 use xmem_parallel::both;
 
 /// The most blocks for planners that look at all pairs of them.
-const MOST_FOR_GREEDY: usize = 20_000;
+const MAX_FOR_GREEDY: usize = 20_000;
 
 /// The most blocks for the complete search.
-const MOST_FOR_EXACT: usize = 2000;
+const MAX_FOR_EXACT: usize = 2000;
 
 pub(crate) fn place(instance: &Instance, seed: u64, budget: &mut Budget) -> Placed {
     let lower_bound = instance.lower_bound();
@@ -21,7 +21,7 @@ pub(crate) fn place(instance: &Instance, seed: u64, budget: &mut Budget) -> Plac
     if done(&best) {
         return best;
     }
-    if instance.blocks.len() <= MOST_FOR_GREEDY {
+    if instance.blocks.len() <= MAX_FOR_GREEDY {
         let part = budget.part(0.3);
         for (fit, order) in [
             (Fit::Best, GreedyOrder::SizeBirth),
@@ -42,7 +42,7 @@ pub(crate) fn place(instance: &Instance, seed: u64, budget: &mut Budget) -> Plac
     if done(&best) {
         return best;
     }
-    if instance.blocks.len() <= MOST_FOR_EXACT {
+    if instance.blocks.len() <= MAX_FOR_EXACT {
         let mut part = budget.part(0.7);
         best = exact::improve(instance, best.offsets, seed, &mut part);
         budget.take(part.taken());

@@ -16,7 +16,7 @@ use search::{Found, Search};
 use xmem_parallel::both;
 
 /// The most blocks: each step looks at all of them.
-pub(crate) const MOST_BLOCKS: usize = 5000;
+pub(crate) const MAX_BLOCKS: usize = 5000;
 
 /// The searches of a round.
 const SEARCHES: u64 = 4;
@@ -28,7 +28,7 @@ const STEPS_PER_BLOCK: f64 = 2.5;
 const GROWTH: f64 = 1.01;
 
 /// The most blocks of a search that needs no stack of its own.
-const MOST_ON_THIS_STACK: usize = 128;
+const MAX_ON_THIS_STACK: usize = 128;
 
 /// The stack that a step may need, which is one more for each block.
 const STACK_PER_BLOCK: usize = 2048;
@@ -110,7 +110,7 @@ fn one_search(
         let mut search = Search::new(instance, ranks, capacity, stop);
         (search.run(most), search.nodes())
     };
-    if instance.blocks.len() <= MOST_ON_THIS_STACK {
+    if instance.blocks.len() <= MAX_ON_THIS_STACK {
         return run();
     }
     std::thread::scope(|scope| {

@@ -10,7 +10,7 @@ use crate::budget::Budget;
 use crate::instance::{Instance, Item};
 
 /// The blocks of the longest list.
-pub(crate) const MOST_BLOCKS: usize = 2000;
+pub(crate) const MAX_BLOCKS: usize = 2000;
 
 /// Offsets; `None` if the budget ends before.
 pub(crate) fn place(instance: &Instance, budget: &mut Budget) -> Option<Placed> {

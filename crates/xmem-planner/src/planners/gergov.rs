@@ -14,7 +14,7 @@ use crate::instance::Instance;
 use std::collections::BTreeSet;
 
 /// The blocks of the longest list: time grows with their square at least.
-pub(crate) const MOST_BLOCKS: usize = 20_000;
+pub(crate) const MAX_BLOCKS: usize = 20_000;
 
 /// The blocks between two looks at the clock.
 const TURN: usize = 64;

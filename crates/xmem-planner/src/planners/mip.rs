@@ -16,11 +16,10 @@ use good_lp::{
 };
 
 /// The most blocks for HiGHS: beyond, it finds no plan at all in reasonable time.
-pub(crate) const MOST_BLOCKS_OF_HIGHS: usize = 120;
+pub(crate) const MAX_BLOCKS_OF_HIGHS: usize = 120;
 
 /// The most blocks.
-pub(crate) const MOST_BLOCKS: usize =
-    if cfg!(feature = "highs") { MOST_BLOCKS_OF_HIGHS } else { 40 };
+pub(crate) const MAX_BLOCKS: usize = if cfg!(feature = "highs") { MAX_BLOCKS_OF_HIGHS } else { 40 };
 
 /// The largest peak, in units of the divisor, up to which the solver's tolerance (1e-6) does not matter.
 const MAX_PROVEN_PEAK: u64 = 1 << 20;

@@ -17,7 +17,7 @@ pub const STEADY_ITERATIONS: usize = 24;
 const SMALLEST_SEGMENT: u64 = 2 * MIB;
 
 /// How often that step is doubled at most.
-const MOST_DOUBLINGS: u32 = 16;
+const MAX_DOUBLINGS: u32 = 16;
 
 /// The length that all iterations have here: any will do.
 const LENGTH: u64 = 1;
@@ -100,7 +100,7 @@ impl SteadyRun<'_> {
         if self.fits() {
             return least;
         }
-        (0..MOST_DOUBLINGS)
+        (0..MAX_DOUBLINGS)
             .map(|doublings| capacity + Bytes(SMALLEST_SEGMENT << doublings))
             .find(|capacity| self.fits_with(*capacity))
             .unwrap_or_else(|| self.ample_outline().reserved + device.taken)

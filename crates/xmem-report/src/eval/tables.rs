@@ -127,13 +127,13 @@ fn estimators(evaluation: &Evaluation) -> Vec<Vec<String>> {
 pub(crate) fn factors(evaluation: &Evaluation) -> Vec<&str> {
     let shown = |factor: &&str| {
         let values = evaluation.values(factor);
-        *factor != FAMILY && values.len() > 1 && values.len() <= MOST_VALUES
+        *factor != FAMILY && values.len() > 1 && values.len() <= MAX_VALUES
     };
     evaluation.factors().into_iter().filter(shown).collect()
 }
 
 /// The most values of a factor that has a table.
-const MOST_VALUES: usize = 40;
+const MAX_VALUES: usize = 40;
 
 /// The median errors by the values of a factor: the value, its runs, and a cell for each estimator.
 fn by_value(evaluation: &Evaluation, factor: &str) -> Vec<Vec<String>> {

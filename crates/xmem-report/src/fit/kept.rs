@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use xmem_studies::fit::{Figures, FitAnswer, Tried};
 
 /// The most measures that are kept.
-const MOST_KEPT: usize = 16;
+const MAX_KEPT: usize = 16;
 
 /// What xmem fit found out about a job with changes, which it keeps with the recording of the job as it is (--keep): the value of
 /// the top-level key xmem_measures of a trace. Readers ignore unknown keys.
@@ -68,7 +68,7 @@ impl<'a> MeasuresDocument<'a> {
             let is_other = suggestion.is_none_or(|one| one.measures != tried.measures);
             (is_other, !figures.fits, percent(answer, figures).unwrap_or(u32::MAX), figures.needs)
         });
-        let measures = known.iter().take(MOST_KEPT).map(|(tried, figures)| KeptDto {
+        let measures = known.iter().take(MAX_KEPT).map(|(tried, figures)| KeptDto {
             names: answer.names(&tried.measures),
             gpus: answer.gpus(&tried.measures).map_or(1, NonZeroU32::get),
             needs_bytes: figures.needs.get(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use xmem_types::Bytes;
 
 /// Rounds of recordings in one search. Memory is nearly a straight line over a batch, so that two or three are enough.
-const MOST_ROUNDS: usize = 16;
+const MAX_ROUNDS: usize = 16;
 
 /// Rounds after which the job does not follow a curve closely.
 const STRAIGHT: usize = 3;
@@ -108,7 +108,7 @@ pub fn largest(
     for (value, figures) in known {
         found.add(value, Ok(figures));
     }
-    for round in 0..MOST_ROUNDS {
+    for round in 0..MAX_ROUNDS {
         if !recorder.has_time() {
             break;
         }

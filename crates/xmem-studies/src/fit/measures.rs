@@ -11,13 +11,13 @@ const LEAST_SAVING: Bytes = Bytes(2 * MIB);
 const FREE: f64 = 1.01;
 
 /// The most variants that are run in the memory of the device, until one runs there.
-const MOST_CONFIRMED: usize = 4;
+const MAX_CONFIRMED: usize = 4;
 
 /// The most combinations that are recorded until one fits.
-const MOST_COMBINED: usize = 8;
+const MAX_COMBINED: usize = 8;
 
 /// The most candidates that are combined, the cheapest ones: there are at most 2¹² combinations of them.
-const MOST_HELPFUL: usize = 12;
+const MAX_HELPFUL: usize = 12;
 
 /// A change that may be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub fn measures(
         let is_full = figures.is_some_and(|figures| !figures.has_room);
         (is_full, percent, tried.measures.len())
     });
-    let fitting: Vec<Tried> = fitting.into_iter().take(MOST_CONFIRMED).cloned().collect();
+    let fitting: Vec<Tried> = fitting.into_iter().take(MAX_CONFIRMED).cloned().collect();
     let mut suggestion = None;
     for tried in fitting {
         let variant = Variant::with(value, tried.measures.clone());
@@ -157,7 +157,7 @@ impl Search<'_> {
     /// cost the least time, as many as are recorded side by side. If one alone is enough, only what costs less than it is tried.
     /// If none can be enough, the one that may need the least is recorded.
     fn together(&mut self, helpful: &[(usize, Figures)]) {
-        let helpful = &helpful[..helpful.len().min(MOST_HELPFUL)];
+        let helpful = &helpful[..helpful.len().min(MAX_HELPFUL)];
         let alone = helpful.iter().filter(|(_, figures)| figures.fits);
         let mut limit = alone.map(|(_, figures)| self.percent(figures)).min();
         let mut left = self.combinations(helpful);
@@ -166,7 +166,7 @@ impl Search<'_> {
             left.retain(|combination| limit.is_none_or(|limit| combination.percent < limit));
             let may_fit = left.iter().filter(|combination| combination.needs <= self.room);
             // The last one is the one that saves the most, and what it does not need is taken from it.
-            let most = MOST_COMBINED.saturating_sub(count + 1);
+            let most = MAX_COMBINED.saturating_sub(count + 1);
             let next = match most {
                 0 => may_fit.min_by_key(|c| (c.needs, Reverse(c.saved))).into_iter().collect(),
                 _ => cheapest(may_fit, self.recorder.side_by_side().clamp(1, most)),
@@ -493,7 +493,7 @@ mod tests {
         let ladder = measures(&mut Overlapping(job), (None, Bytes::mib(450)), base, &list);
         let suggestion = ladder.suggestion.expect("three of them are enough").measures;
         assert!(suggestion.ends_with(&[6, 7]) && suggestion.len() == 3, "{suggestion:?}");
-        assert!(ladder.combined.len() <= MOST_COMBINED + 8, "{:?}", ladder.combined);
+        assert!(ladder.combined.len() <= MAX_COMBINED + 8, "{:?}", ladder.combined);
     }
 
     #[test]

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use xmem_types::Bytes;
 
 /// The most values that a table lists.
-const MOST_ROWS: u64 = 1024;
+const MAX_ROWS: u64 = 1024;
 
 /// The most values that a table of runs lists.
-const MOST_RUNS: u64 = 4096;
+const MAX_RUNS: u64 = 4096;
 
 /// The share by which a law may be off about any value that was not recorded: of the laws in docs/results/fit.md, what needs came out
 /// nearer than that for nearly all values.
@@ -131,7 +131,7 @@ impl LawTable {
     /// The values of that table.
     #[must_use]
     pub fn values(law: &JobLaw<'_>) -> Vec<u64> {
-        let mut values = listed(law.bounds(), MOST_ROWS);
+        let mut values = listed(law.bounds(), MAX_ROWS);
         values.extend(law.values());
         values.sort_unstable();
         values.dedup();
@@ -142,7 +142,7 @@ impl LawTable {
     /// ones in equal proportions.
     #[must_use]
     pub fn values_to_run(least: u64, greatest: u64) -> Vec<u64> {
-        listed((least, greatest), MOST_RUNS)
+        listed((least, greatest), MAX_RUNS)
     }
 
     /// The table of a job that was run with every value that it lists, ascending.
@@ -259,15 +259,15 @@ mod tests {
         for (least, greatest) in
             [(1, 4096), (0, 2000), (7, 100_000), (32, 131_072), (1 << 30, 1 << 50)]
         {
-            let values = spread(least, greatest, MOST_ROWS);
+            let values = spread(least, greatest, MAX_ROWS);
             assert_eq!((values[0], values[values.len() - 1]), (least, greatest));
             assert!(
-                values.len() <= MOST_ROWS as usize,
+                values.len() <= MAX_ROWS as usize,
                 "{} values from {least} to {greatest}",
                 values.len()
             );
             let share =
-                (greatest as f64 / least.max(1) as f64).powf(1.0 / (MOST_ROWS - 1) as f64) - 1.0;
+                (greatest as f64 / least.max(1) as f64).powf(1.0 / (MAX_ROWS - 1) as f64) - 1.0;
             let is_near = |two: &[u64]| {
                 two[0] < two[1]
                     && (two[1] - two[0]) as f64 <= 2.0 * (two[0] as f64 * share).ceil().max(1.0)
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_table_of_many_lengths_has_those_that_people_choose() {
-        let values = spread(32, 131_072, MOST_ROWS);
+        let values = spread(32, 131_072, MAX_ROWS);
         let chosen = [
             128, 384, 512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12_288, 16_384, 32_768,
             65_536, 98_304,
@@ -290,7 +290,7 @@ mod tests {
     fn a_table_of_runs_has_no_range() {
         assert_eq!(LawTable::values_to_run(8, 1000).len(), 993);
         let spread = LawTable::values_to_run(1, 1 << 20);
-        assert!(spread.len() as u64 <= MOST_RUNS && spread[spread.len() - 1] == 1 << 20);
+        assert!(spread.len() as u64 <= MAX_RUNS && spread[spread.len() - 1] == 1 << 20);
         let points = vec![point(1, 1000), point(2, 2000), point(4, 1500)];
         let law = LawTable::of_runs(LawSubject::default(), points, LawSummary::default());
         let need = law.at(2).expect("run");

@@ -21,7 +21,7 @@ use xmem_types::{BlockId, Bytes, Request, RequestKind, StreamId, Workload};
 /// Requests outside the plan after which another plan is made, and how often: those of the allocator in the crate
 /// `xmem-planned`.
 const MISSES: usize = 64;
-const MOST_PLANS: usize = 8;
+const MAX_PLANS: usize = 8;
 
 /// Requests up to this size that differ from the plan are the allocator's: `SMALL` in `native/following.c` there.
 const SMALL: Bytes = Bytes(1 << 20);
@@ -347,7 +347,7 @@ impl Replanning {
             (self.misses, self.marks) = (misses, 0);
             return Ok(Some(next));
         }
-        if misses - self.misses >= MISSES && self.plans < MOST_PLANS && self.marks > 2 {
+        if misses - self.misses >= MISSES && self.plans < MAX_PLANS && self.marks > 2 {
             let [.., first, second, _] = self.starts[..] else { return Ok(None) };
             let (requests, starts) = renumbered(&input.requests[first..at], second - first);
             let earlier = self.last.as_ref().unwrap_or(plan);

@@ -19,7 +19,7 @@ this page. [Against published measurements](published.md) has figures that were 
 ";
 
 /// The most figures of a group, on average, of a source that are shown one by one.
-const MOST_OF_A_GROUP: usize = 2;
+const MAX_OF_A_GROUP: usize = 2;
 
 /// A figure with what its run gave, if it ran.
 type Pair<'a> = (&'a Figure, Option<f64>);
@@ -64,7 +64,7 @@ fn section(source: &Source, figures: &[Figure], results: &Results) -> String {
         groups.entry(group).or_default().push((figure, results.of(figure)));
     }
     // A few figures are shown themselves.
-    let table = match figures.len() <= MOST_OF_A_GROUP * groups.len() {
+    let table = match figures.len() <= MAX_OF_A_GROUP * groups.len() {
         true => figures_one_by_one(figures, results),
         false => figures_by_group(groups),
     };

@@ -45,7 +45,7 @@ const RANGE: Range = Range { low: 1, high: 4096 };
 const FIRST: u64 = 8;
 
 /// The GPUs of a machine that are tried at most.
-const MOST_GPUS: u64 = 64;
+const MAX_GPUS: u64 = 64;
 
 /// The recordings that run side by side, and the memory that each may need.
 const SIDE_BY_SIDE: usize = 2;
@@ -207,7 +207,7 @@ fn write_law(file: &Path, answer: &FitAnswer, global: &Global) -> Result<(), Cli
 /// The values that are allowed.
 fn range(args: &FitArgs, template: &Template) -> Result<Range, FitFailure> {
     let usual = match template.ranks {
-        Some(Ranks::Varied) => Range { low: 1, high: MOST_GPUS * u64::from(args.nodes.get()) },
+        Some(Ranks::Varied) => Range { low: 1, high: MAX_GPUS * u64::from(args.nodes.get()) },
         _ => RANGE,
     };
     let Some(given) = &args.range else { return Ok(usual) };

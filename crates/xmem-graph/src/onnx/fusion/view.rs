@@ -6,7 +6,7 @@ use crate::graph::ModuleFrame;
 use std::collections::BTreeMap;
 
 /// A value whose ancestors are more than this is not looked at further.
-const MOST_ANCESTORS: usize = 10_000;
+const MAX_ANCESTORS: usize = 10_000;
 
 /// A model by its values.
 pub(super) struct View<'m> {
@@ -118,7 +118,7 @@ impl<'m> View<'m> {
         let (mut seen, mut found) = (0, false);
         while let Some(name) = open.pop() {
             seen += 1;
-            if seen > MOST_ANCESTORS {
+            if seen > MAX_ANCESTORS {
                 return None;
             }
             if self.model.initializers.contains_key(&name) {

@@ -1,6 +1,6 @@
 //! Tensors of a file: sizes, type, and values where there are few (onnx/onnx.proto, `TensorProto`).
 
-use super::super::fact::{Fact, Known, MOST_KNOWN};
+use super::super::fact::{Fact, Known, MAX_KNOWN};
 use super::super::proto::TensorProto;
 use super::{Attribute, Node};
 use crate::dtype::DType;
@@ -8,7 +8,7 @@ use crate::error::GraphError;
 use prost::bytes::Bytes;
 
 /// Factors for each dimension of an image or a video.
-const MOST_FACTORS: i64 = 5;
+const MAX_FACTORS: i64 = 5;
 
 /// Sizes and type, and the values of a small tensor that is in the file.
 pub(super) fn fact(tensor: &TensorProto) -> Result<Fact, GraphError> {
@@ -17,9 +17,9 @@ pub(super) fn fact(tensor: &TensorProto) -> Result<Fact, GraphError> {
         .ok_or_else(|| GraphError::Format(format!("the type {number} is not supported")))?;
     let fact = Fact::of(dtype, tensor.dims.clone())?;
     let count = fact.elements();
-    let is_small = usize::try_from(count).is_ok_and(|count| count <= MOST_KNOWN);
+    let is_small = usize::try_from(count).is_ok_and(|count| count <= MAX_KNOWN);
     // Weights change, so that only few values of theirs are of use: factors, bounds and scales.
-    let is_weight = dtype.is_floating_point() && count > MOST_FACTORS;
+    let is_weight = dtype.is_floating_point() && count > MAX_FACTORS;
     if !is_small || is_weight || tensor.data_location == Some(1) {
         return Ok(fact);
     }
@@ -105,7 +105,7 @@ fn varints(parts: &[Bytes]) -> Option<Vec<i64>> {
     let mut values = Vec::new();
     for part in parts {
         let mut part = part.as_ref();
-        while !part.is_empty() && values.len() <= MOST_KNOWN {
+        while !part.is_empty() && values.len() <= MAX_KNOWN {
             let value = prost::encoding::decode_varint(&mut part).ok()?;
             values.push(value.cast_signed());
         }

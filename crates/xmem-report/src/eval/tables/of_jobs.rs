@@ -6,11 +6,11 @@ use xmem::Bytes;
 use xmem_eval::evaluation::{Configuration, EvaluatedRun, Evaluation};
 
 /// The most jobs that are shown one by one.
-const MOST_JOBS: usize = 40;
+const MAX_JOBS: usize = 40;
 
 /// The tables; none of many jobs.
 pub(super) fn tables(evaluation: &Evaluation) -> [Option<EvalTable>; 2] {
-    let shown = evaluation.runs.len() <= MOST_JOBS;
+    let shown = evaluation.runs.len() <= MAX_JOBS;
     let runs = if shown { evaluation.runs.as_slice() } else { &[] };
     [each(evaluation, runs), by_class(evaluation, runs)]
 }
