@@ -22,7 +22,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A bar over `traces`, if they are much work and someone is progress.
+    /// A bar over `traces`, if they are much work and standard error is a terminal.
     pub(crate) fn over<'a>(
         traces: impl IntoIterator<Item = &'a Path>,
         verbosity: Verbosity,

@@ -124,7 +124,11 @@ pub(crate) fn resolve(
             Paths::Any => Kind::of(argument),
             Paths::Literal => Kind::File,
         };
-        is_one &= matches!(kind, Kind::File);
+        is_one &= match &kind {
+            Kind::File => true,
+            Kind::Objects(address) => named_trace(address).is_some(),
+            Kind::Folder | Kind::List(_) | Kind::Pattern(_) => false,
+        };
         let traces = match kind {
             Kind::File => vec![TraceInput::at(argument.clone())],
             Kind::Folder => in_folder(argument, is_output, &mut skipped)?,
@@ -160,11 +164,16 @@ fn object_address(argument: &Path) -> Option<&str> {
     argument.symlink_metadata().is_err().then_some(text)
 }
 
+/// The folder and the name of an object whose address ends as traces do.
+fn named_trace(address: &ObjectAddress) -> Option<(ObjectAddress, String)> {
+    address.split_name().filter(|(_, name)| is_trace(Path::new(name)))
+}
+
 /// The object of an address that ends as traces do, or the traces whose names begin with it.
 fn objects(address: ObjectAddress) -> Result<Vec<TraceInput>, CliError> {
-    let (address, only) = match address.split_name() {
-        Some((folder, name)) if is_trace(Path::new(&name)) => (folder, Some(name)),
-        _ => (address, None),
+    let (address, only) = match named_trace(&address) {
+        Some((folder, name)) => (folder, Some(name)),
+        None => (address, None),
     };
     let folder = Arc::new(ObjectFolder::new(address).map_err(ObjectsFailure::from)?);
     let names = match only {

@@ -170,6 +170,16 @@ impl Bench<'_> {
         {
             complaints.push(format!("{}\n{}", text_of(&of_files), text_of(&of_objects)));
         }
+        // An object has the document of a file, which is no list.
+        let mut one = self.command(self.xmem);
+        one.args(["replay", "s3://evaluations/traces/mlp_adam/trace.json.zst"]);
+        let one = one
+            .args(["-d", "t4-16g", "--format", "json"])
+            .output()
+            .map_err(Error::start("xmem"))?;
+        if !String::from_utf8_lossy(&one.stdout).starts_with("{") {
+            complaints.push(format!("one object has no document of its own: {}", text_of(&one)));
+        }
         let mut gate = self.command(self.xmem);
         gate.args(["check", "s3://evaluations/traces/mlp_adam/trace.json.zst", "-d", "t4-16g"]);
         let gate = gate.output().map_err(Error::start("xmem"))?;

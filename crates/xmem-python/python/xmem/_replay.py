@@ -17,6 +17,8 @@ __all__ = ["Replay", "StrPath", "devices", "replay", "replays"]
 StrPath = Union[str, "os.PathLike[str]"]
 """A path."""
 
+# Beginnings of the addresses of objects.
+_OBJECTS = ("s3://", "gs://", "az://")
 # Set by the functions here.
 _OURS = ("format", "output", "exit_zero", "literal_paths", "skip_done", "jobs", "tune", "vary")
 # Options of an answer that change nothing in the run, so that `xmem report` does not have them.
@@ -172,7 +174,8 @@ class Replay:
 def replay(trace: StrPath, device: Optional[str] = None, **options: Option) -> Replay:
     """Answer for a recording on a device, as `xmem replay` does.
 
-    `trace` is a trace of `xmem profile` or of PyTorch's profiler, or a memory snapshot. `device` is a name of
+    `trace` is a trace of `xmem profile` or of PyTorch's profiler, or a memory snapshot: a file, or an object as
+    `s3://bucket/name.json.zst`. `device` is a name of
     `xmem.devices()`; `capacity="24GiB"` stands for any GPU of this size. All options of `xmem replay` can be given,
     with underscores: `alloc_conf="expandable_segments:True"`, `torch="2.6"`, `what_if="zero-grad=pos1"`,
     `min_capacity=True`.
@@ -232,7 +235,9 @@ def _answers(traces: Sequence[StrPath], options: Mapping[str, Option]) -> List[U
     names = [os.fspath(trace) for trace in traces]
     # Lines come in the order of completion. A document has all answers, and an error of a single recording is in none.
     form = "jsonl" if len(names) == 1 else "json"
-    ran = run(["replay", "--literal-paths", "--format", form, *arguments(options, _OURS), "--", *names])
+    # An object is named by its address; everything else is the name of a file, whatever it looks like.
+    paths = [] if any(name.startswith(_OBJECTS) for name in names) else ["--literal-paths"]
+    ran = run(["replay", *paths, "--format", form, *arguments(options, _OURS), "--", *names])
     answers: List[Union[Replay, InputError]] = []
     for document in _documents(ran, form):
         if document.get("schema") == "xmem.error/1":

@@ -11,6 +11,7 @@ use crate::reading::read_options;
 use crate::traces::{Source, TraceInput};
 use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -131,26 +132,43 @@ impl Batch<'_> {
         }
     }
 
-    fn job(&self, TraceInput { name, source }: &TraceInput) -> Result<Job, TraceError> {
+    fn job(&self, trace: &TraceInput) -> Result<Job, TraceError> {
+        let file = LocalFile::of(trace)?;
+        catch_panic(&trace.name, || {
+            let observer = |stage| self.progress.stage(&trace.name, stage);
+            Ok(Job::observed(file.path(), &self.read, &observer)?)
+        })
+    }
+}
+
+/// The file that a trace is read from.
+pub(super) enum LocalFile<'a> {
+    Given(&'a Path),
+    /// A copy of an object, which is removed when this is dropped.
+    Copy(NamedTempFile),
+}
+
+impl<'a> LocalFile<'a> {
+    pub(super) fn of(TraceInput { name, source }: &'a TraceInput) -> Result<Self, TraceError> {
         match source {
-            Source::File(path) => catch_panic(name, || {
-                Ok(Job::observed(path, &self.read, &|stage| self.progress.stage(name, stage))?)
-            }),
+            Source::File(path) => Ok(Self::Given(path)),
             Source::Object(folder, object) => {
-                let copy = copied(folder, object).map_err(TraceError::Object)?;
-                catch_panic(name, || {
-                    let observer = |stage| self.progress.stage(name, stage);
-                    Ok(Job::observed(copy.path(), &self.read, &observer)?)
-                })
+                copied(folder, object).map(Self::Copy).map_err(TraceError::Object)
             }
             Source::Unreadable(error) => {
                 Err(TraceError::Folder { place: name.clone(), source: Arc::clone(error) })
             }
         }
     }
+
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::Given(path) => path,
+            Self::Copy(copy) => copy.path(),
+        }
+    }
 }
 
-/// A copy of an object, removed when it is dropped.
 fn copied(folder: &ObjectFolder, object: &str) -> Result<NamedTempFile, ObjectsError> {
     let mut copy = NamedTempFile::new()?;
     match folder.get(object, &mut copy)? {

@@ -1,7 +1,7 @@
 //! Runs `xmem replay`.
 
 use super::args::{ReplayArgs, ReplayFormat};
-use super::batch::{self, Batch};
+use super::batch::{self, Batch, LocalFile};
 use super::error::ReplayFailure;
 use super::interrupt::Interrupt;
 use super::resume::{self, Completed};
@@ -18,9 +18,9 @@ use crate::overwrite::{self, Output, OverwriteFailure};
 use crate::progress::Progress;
 use crate::reading::read_options;
 use crate::terminal::note;
-use crate::traces::{self, Paths, TraceInput, Traces};
-use crate::{allocator, cudnn, input, output, pool, style};
-use std::path::{Path, PathBuf};
+use crate::traces::{self, Paths, Source, TraceInput, Traces};
+use crate::{allocator, cudnn, output, pool, style};
+use std::path::PathBuf;
 use xmem::predict::SnapshotEnd;
 use xmem::snapshot::Snapshot;
 use xmem::{Answer, EstimateError, Job, ReadOptions, Stage};
@@ -56,7 +56,9 @@ pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
     }
     if args.tune {
         return match traces.as_slice() {
-            [trace] if is_one => tune::run(trace.path(), args, global),
+            [TraceInput { source: Source::File(path), .. }] if is_one => {
+                tune::run(path, args, global)
+            }
             _ => Err(ReplayFailure::TuneOfSeveral.into()),
         };
     }
@@ -66,7 +68,7 @@ pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
     }
     let summary = match (traces.as_slice(), settings.as_slice()) {
         ([trace], [settings]) if (is_one || has_snapshot) && !args.many.skip_done => {
-            one(trace.path(), settings, args, global)
+            one(trace, settings, args, global)
         }
         (traces, settings) => many(traces, settings, args, global),
     }?;
@@ -120,18 +122,20 @@ fn rules(args: &ReplayArgs) -> Rules {
 
 /// Answers one question about one trace.
 fn one(
-    trace: &Path,
+    trace: &TraceInput,
     settings: &Settings,
     args: &ReplayArgs,
     global: &Global,
 ) -> Result<Summary, CliError> {
-    let name = input::name(trace);
-    let progress = Progress::over([trace], global.verbosity());
+    let name = trace.name.as_str();
+    let progress = Progress::over([trace.path()], global.verbosity());
     // Inside a pool the analysis takes its threads, too.
-    let result = catch_panic(&name, || {
-        pool::run(args.reading.threads, |threads| {
-            let read = read_options(&args.reading, threads);
-            answer(trace, settings, args, &read, &|stage| progress.stage(&name, stage))
+    let result = LocalFile::of(trace).and_then(|file| {
+        catch_panic(name, || {
+            pool::run(args.reading.threads, |threads| {
+                let read = read_options(&args.reading, threads);
+                answer(&file, settings, args, &read, &|stage| progress.stage(name, stage))
+            })
         })
     });
     drop(progress);
@@ -142,20 +146,20 @@ fn one(
                 snapshot::write(recording, file, global.verbosity())?;
             }
             summary.answered(answer);
-            page(&name, (&settings.options, answer, next), args, global)
+            page(name, (&settings.options, answer, next), args, global)
         }
         Err(error) => args.answer.format.lines().map_or_else(String::new, |form| {
             let is_about_settings =
                 matches!(error, TraceError::Estimate(error) if !matches!(error, EstimateError::Read(_)));
             let options = is_about_settings.then_some(settings.options.as_str());
-            form.header() + &form.line(&Document::error(&name, options, (error.code(), error)))
+            form.header() + &form.line(&Document::error(name, options, (error.code(), error)))
         }),
     };
     if !page.is_empty() {
         output::write(page.as_bytes(), args.answer.output.as_deref())?;
     }
     if let Err(error) = result {
-        summary.failed(error.into_cli_error(&name).print());
+        summary.failed(error.into_cli_error(name).print());
     }
     Ok(summary)
 }
@@ -170,13 +174,13 @@ struct Answered {
 }
 
 fn answer(
-    trace: &Path,
+    trace: &LocalFile<'_>,
     settings: &Settings,
     args: &ReplayArgs,
     read: &ReadOptions,
     observer: &dyn Fn(Stage),
 ) -> Result<Answered, EstimateError> {
-    let job = Job::observed(trace, read, observer)?;
+    let job = Job::observed(trace.path(), read, observer)?;
     let Settings { estimate, .. } = settings;
     let predicted = estimate.predict_observed(&job, observer)?;
     let answer = predicted.answer_observed(observer);
@@ -184,10 +188,12 @@ fn answer(
         if args.answer.snapshot_past_oom { SnapshotEnd::Job } else { SnapshotEnd::OutOfMemory };
     let wanted = args.answer.snapshot.is_some();
     let recording = wanted.then(|| predicted.snapshot(end)).transpose()?;
-    let is_text = args.answer.format == ReplayFormat::Text;
-    let next = match is_text {
-        true => next::commands(trace, &job, (settings, &answer), args),
-        false => Vec::new(),
+    let next = match (args.answer.format, trace) {
+        (ReplayFormat::Text, LocalFile::Given(path)) => {
+            next::commands(path, &job, (settings, &answer), args)
+        }
+        // Other commands read no objects.
+        _ => Vec::new(),
     };
     Ok(Answered { answer, recording, next })
 }
