@@ -118,17 +118,13 @@ pub(crate) fn resolve(
         };
         let kind = match paths {
             Paths::AnyOrObjects => match object_address(argument) {
-                Some(text) => Kind::Objects(text.parse().map_err(ObjectsFailure::from)?),
+                Some(text) => Kind::of_address(text.parse().map_err(ObjectsFailure::from)?),
                 None => Kind::of(argument),
             },
             Paths::Any => Kind::of(argument),
             Paths::Literal => Kind::File,
         };
-        is_one &= match &kind {
-            Kind::File => true,
-            Kind::Objects(address) => named_trace(address).is_some(),
-            Kind::Folder | Kind::List(_) | Kind::Pattern(_) => false,
-        };
+        is_one &= matches!(kind, Kind::File | Kind::Object(..));
         let traces = match kind {
             Kind::File => vec![TraceInput::at(argument.clone())],
             Kind::Folder => in_folder(argument, is_output, &mut skipped)?,
@@ -137,7 +133,8 @@ pub(crate) fn resolve(
                 in_list(argument, Path::new(file))?
             }
             Kind::Pattern(pattern) => matching(pattern, is_output)?,
-            Kind::Objects(address) => objects(address)?,
+            Kind::Object(folder, name) => objects(folder, Some(name))?,
+            Kind::Objects(address) => objects(address, None)?,
         };
         traces.into_iter().for_each(|trace| found.add(trace));
     }
@@ -155,6 +152,8 @@ enum Kind<'a> {
     Folder,
     List(&'a OsStr),
     Pattern(&'a str),
+    /// The folder and the name of an object.
+    Object(ObjectAddress, String),
     Objects(ObjectAddress),
 }
 
@@ -164,17 +163,8 @@ fn object_address(argument: &Path) -> Option<&str> {
     argument.symlink_metadata().is_err().then_some(text)
 }
 
-/// The folder and the name of an object whose address ends as traces do.
-fn named_trace(address: &ObjectAddress) -> Option<(ObjectAddress, String)> {
-    address.split_name().filter(|(_, name)| is_trace(Path::new(name)))
-}
-
-/// The object of an address that ends as traces do, or the traces whose names begin with it.
-fn objects(address: ObjectAddress) -> Result<Vec<TraceInput>, CliError> {
-    let (address, only) = match named_trace(&address) {
-        Some((folder, name)) => (folder, Some(name)),
-        None => (address, None),
-    };
+/// The object with this name in a folder, or all traces whose names begin with the address.
+fn objects(address: ObjectAddress, only: Option<String>) -> Result<Vec<TraceInput>, CliError> {
     let folder = Arc::new(ObjectFolder::new(address).map_err(ObjectsFailure::from)?);
     let names = match only {
         Some(name) => vec![name],
@@ -195,6 +185,14 @@ fn objects(address: ObjectAddress) -> Result<Vec<TraceInput>, CliError> {
 }
 
 impl<'a> Kind<'a> {
+    /// One object, if its address ends as traces do.
+    fn of_address(address: ObjectAddress) -> Self {
+        match address.split_name() {
+            Some((folder, name)) if is_trace(Path::new(&name)) => Self::Object(folder, name),
+            _ => Self::Objects(address),
+        }
+    }
+
     fn of(argument: &'a Path) -> Self {
         if argument == Path::new(STDIN) || argument.is_file() {
             return Self::File;
