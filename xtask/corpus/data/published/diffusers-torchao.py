@@ -28,16 +28,10 @@ import torch  # noqa: E402
 import torchao.dtypes  # noqa: E402
 import torchao.quantization  # noqa: E402
 import transformers  # noqa: E402
+from weightless import empty, register  # noqa: E402
 
 STEPS = 2
 *compiled, script, quantization = group.split()
-
-
-def empty(build, dtype):
-    """A model on the host whose weights are not set, which takes no memory there."""
-    with torch.device("meta"):
-        model = build()
-    return model.to(dtype).to_empty(device="cpu").eval()
 
 
 class Tokens(types.SimpleNamespace):
@@ -116,17 +110,10 @@ def video(model_id, torch_dtype):
     )
 
 
-def parts(self, **modules):
-    """The class checks the types of what it is made of."""
-    for name, module in modules.items():
-        self.register_to_config(**{name: (None, None)})
-        setattr(self, name, module)
-
-
 def call(kind):
     run = kind.__call__
     kind.__call__ = lambda self, **options: run(self, **(options | {"num_inference_steps": STEPS}))
-    kind.register_modules = parts
+    kind.register_modules = register
 
 
 for kind in (diffusers.FluxPipeline, diffusers.CogVideoXPipeline):

@@ -26,15 +26,9 @@ import diffusers  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 from PIL import Image  # noqa: E402
+from weightless import empty, register  # noqa: E402
 
 IMAGES, STEPS = 20, 120
-
-
-def empty(build, dtype):
-    """A model on the host whose weights are not set, which takes no memory there."""
-    with torch.device("meta"):
-        model = build()
-    return model.to(dtype).to_empty(device="cpu").eval()
 
 
 class Tokenizer:
@@ -78,10 +72,7 @@ def encoder(model_id, image_size):
 
 
 datasets.load_dataset = lambda *_, **__: Images(Image.new("RGB", (512, 512)) for _ in range(IMAGES))
-# The class checks the types of what it is made of.
-diffusers.Flux2KleinPipeline.register_modules = lambda self, **modules: [
-    (self.register_to_config(**{name: (None, None)}), setattr(self, name, module)) for name, module in modules.items()
-]
+diffusers.Flux2KleinPipeline.register_modules = register
 diffusers.Flux2KleinPipeline.from_pretrained = pipeline
 unpack = diffusers.Flux2KleinPipeline._unpack_latents_with_ids
 
