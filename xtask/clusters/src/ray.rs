@@ -170,7 +170,7 @@ impl Bench<'_> {
         {
             complaints.push(format!("{}\n{}", text_of(&of_files), text_of(&of_objects)));
         }
-        // An object has the document of a file, which is no list.
+        // A single object has one document, as a single file has, and not a list.
         let mut one = self.command(self.xmem);
         one.args(["replay", "s3://evaluations/traces/mlp_adam/trace.json.zst"]);
         let one = one

@@ -235,7 +235,7 @@ def _answers(traces: Sequence[StrPath], options: Mapping[str, Option]) -> List[U
     names = [os.fspath(trace) for trace in traces]
     # Lines come in the order of completion. A document has all answers, and an error of a single recording is in none.
     form = "jsonl" if len(names) == 1 else "json"
-    # An object is named by its address; everything else is the name of a file, whatever it looks like.
+    # Names are those of files, whatever they look like, unless one of them is the address of an object.
     paths = [] if any(name.startswith(_OBJECTS) for name in names) else ["--literal-paths"]
     ran = run(["replay", *paths, "--format", form, *arguments(options, _OURS), "--", *names])
     answers: List[Union[Replay, InputError]] = []
