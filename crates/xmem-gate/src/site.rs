@@ -26,6 +26,8 @@ pub struct Site {
     pub default_partition: Option<String>,
     /// Rules of namespaces of Kubernetes.
     pub namespaces: BTreeMap<String, Rules>,
+    /// The GPUs of the flavors behind each of Kueue's local queues: indices of [`SiteGpu`].
+    pub queues: BTreeMap<String, Vec<usize>>,
     /// Kinds of Kubernetes' objects that make pods, beside the built-in ones.
     pub workloads: Vec<Workload>,
     /// Users of Kubernetes, service accounts as a rule, who are controllers: what they make for an owner of a known
@@ -152,6 +154,7 @@ impl Default for Site {
             partitions: BTreeMap::new(),
             default_partition: None,
             namespaces: BTreeMap::new(),
+            queues: BTreeMap::new(),
             workloads: Vec::new(),
             controllers: Vec::new(),
             timeout: Duration::from_secs(2),
@@ -361,7 +364,15 @@ struct SiteDto {
     #[serde(default)]
     namespace: BTreeMap<String, RulesDto>,
     #[serde(default)]
+    queue: BTreeMap<String, QueueDto>,
+    #[serde(default)]
     workload: Vec<WorkloadDto>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct QueueDto {
+    gpus: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -427,6 +438,15 @@ impl SiteDto {
         let (partitions, namespaces) =
             (tables("partition", self.partition)?, tables("namespace", self.namespace)?);
         let rules = rules("", own)?;
+        let queues = self.queue.into_iter().map(|(name, dto)| {
+            let of = |gpu: &String| index(gpu, &gpus, || format!("queue.{name}.gpus"));
+            let found = dto.gpus.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+            match found.is_empty() {
+                true => Err(value(&format!("queue.{name}.gpus"), "name at least one device")),
+                false => Ok((name, found)),
+            }
+        });
+        let queues = queues.collect::<Result<BTreeMap<_, _>, SiteError>>()?;
         let (help, program, default_partition) = (self.help, self.program, self.default_partition);
         let workloads = self.workload.into_iter().map(WorkloadDto::into_workload);
         let workloads = workloads.collect::<Result<_, _>>()?;
@@ -436,6 +456,7 @@ impl SiteDto {
             partitions,
             default_partition,
             namespaces,
+            queues,
             workloads,
             controllers: self.controllers,
             timeout,
@@ -457,6 +478,13 @@ fn is_namespace(name: &str) -> bool {
 
 fn value(key: &str, reason: impl ToString) -> SiteError {
     SiteError::Value { key: key.to_owned(), reason: reason.to_string() }
+}
+
+/// The GPU of the site with this device.
+fn index(name: &str, gpus: &[SiteGpu], key: impl FnOnce() -> String) -> Result<usize, SiteError> {
+    let device = xmem::find(name)?;
+    let index = gpus.iter().position(|gpu| gpu.device.name == device.name);
+    index.ok_or_else(|| value(&key(), format!("no [[gpu]] has the device `{name}`")))
 }
 
 impl GpuDto {
@@ -496,11 +524,7 @@ impl RulesDto {
         let key = |name: &str| format!("{path}{name}");
         let policy = self.policy.map(|text| text.parse());
         let margin = self.margin.map(|text| text.parse());
-        let gpu = self.gpu.map(|name| {
-            let device = xmem::find(&name)?;
-            let index = gpus.iter().position(|gpu| gpu.device.name == device.name);
-            index.ok_or_else(|| value(&key("gpu"), format!("no [[gpu]] has the device `{name}`")))
-        });
+        let gpu = self.gpu.map(|name| index(&name, gpus, || key("gpu")));
         Ok(Rules {
             policy: policy.transpose().map_err(|error: String| value(&key("policy"), error))?,
             margin: margin
@@ -683,6 +707,12 @@ policy = "warn"
             ("[[gpu]]\ndevice = \"a100-40gx\"", "did you mean `a100-40g`?"),
             ("[[gpu]]\ndevice = \"a100-40g\"\nmemory = \"1MiB\"", "less than the context"),
             ("[partition.a]\ngpu = \"t4-16g\"", "no [[gpu]] has the device `t4-16g`"),
+            (
+                "[queue.a]\ngpus = [\"t4-16g\"]",
+                "`queue.a.gpus`: no [[gpu]] has the device `t4-16g`",
+            ),
+            ("[queue.a]\ngpus = []", "`queue.a.gpus`: name at least one device"),
+            ("[queue.a]\ngpu = \"t4-16g\"", "did you mean `gpus`?"),
             ("timeout = 1000", "expected seconds from 0.1 to 60"),
             (
                 "[namespace.Research]\npolicy = \"off\"",

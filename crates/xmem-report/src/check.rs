@@ -9,6 +9,7 @@ mod junit;
 mod kept;
 mod kubernetes;
 mod markdown;
+mod skypilot;
 mod slurm;
 mod text;
 mod words;
@@ -22,5 +23,6 @@ pub use json::{
 pub use junit::junit;
 pub use kubernetes::{dra, gpumem};
 pub use markdown::markdown;
+pub use skypilot::skypilot;
 pub use slurm::{SlurmAnswer, slurm};
 pub use text::{text, text_brief};

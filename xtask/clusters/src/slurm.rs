@@ -7,6 +7,7 @@ mod case;
 mod check;
 mod cluster;
 mod evaluation;
+mod launchers;
 mod packages;
 mod programs;
 
@@ -28,6 +29,9 @@ const TESTS: &str = "contrib/slurm/tests";
 /// The name of the case that runs an evaluation.
 const EVALUATION: &str = "evaluation-as-a-job-array";
 
+/// The name of the case with programs that submit jobs.
+const LAUNCHERS: &str = "submitit-and-torchx";
+
 /// Runs the tests of the Lua scripts, starts a cluster and submits the jobs of all cases.
 pub fn run(options: &Options) -> Result<(), Error> {
     let mut tally = Tally::new("test-slurm");
@@ -47,6 +51,9 @@ pub fn run(options: &Options) -> Result<(), Error> {
     }
     if only::selects(&options.only, EVALUATION) {
         tally.check(EVALUATION, || evaluation::check(folder.path(), &cluster))?;
+    }
+    if only::selects(&options.only, LAUNCHERS) {
+        tally.check(LAUNCHERS, || launchers::check(folder.path()))?;
     }
     cluster.stop();
     tally.finish()

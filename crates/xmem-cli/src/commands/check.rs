@@ -9,6 +9,7 @@ mod kubernetes;
 mod law;
 mod question;
 mod run;
+mod skypilot;
 mod slurm;
 mod subject;
 

@@ -71,6 +71,7 @@ mod secrets;
 mod shell;
 mod short_help;
 mod simulate;
+mod skypilot;
 mod snapshot;
 #[cfg(unix)]
 mod stopped;

@@ -47,7 +47,7 @@ pub fn placement(
         count = count.saturating_add(*wanted);
         let mut found = Ok(Vec::new());
         for term in &template.nodes {
-            match (&mut found, of_term(name, term, site, rules)) {
+            match (&mut found, of_term((name, template.queue.as_deref()), term, site, rules)) {
                 (Ok(all), Ok(more)) => all.extend(more),
                 (Ok(_), Err(error)) => found = Err(error),
                 (Err(_), _) => break,
@@ -89,9 +89,9 @@ fn limited(memory: Bytes, limit: GpuMemory) -> Bytes {
     }
 }
 
-/// The devices of a resource on the nodes of one alternative.
+/// The devices of a resource on the nodes of one alternative, for an object that waits in this queue.
 fn of_term(
-    name: &str,
+    (name, queue): (&str, Option<&str>),
     term: &NodeTerm,
     site: &Site,
     rules: &Rules,
@@ -111,12 +111,24 @@ fn of_term(
     let found: Vec<&Device> = if is_any && by_memory {
         site.gpus.iter().filter(|gpu| gpu.resources.is_empty()).map(|gpu| &gpu.device).collect()
     } else {
-        let default = rules.gpu.filter(|_| is_any && term.products.is_none());
-        match (default, site.candidates(&request)) {
-            (Some(index), _) if site.gpus.get(index).is_some() => vec![&site.gpus[index].device],
-            (_, Ok(found)) => found.devices,
-            (_, Err(Unresolved::Resource(_))) => slices(name, &request.products),
-            (_, Err(error)) => return Err(error),
+        let names_none = is_any && term.products.is_none();
+        let default: Vec<&Device> = match queue.and_then(|name| site.queues.get(name)) {
+            _ if !names_none => Vec::new(),
+            Some(all) => {
+                all.iter().filter_map(|&index| Some(&site.gpus.get(index)?.device)).collect()
+            }
+            None => rules
+                .gpu
+                .and_then(|index| site.gpus.get(index))
+                .map(|gpu| &gpu.device)
+                .into_iter()
+                .collect(),
+        };
+        match site.candidates(&request) {
+            _ if !default.is_empty() => default,
+            Ok(found) => found.devices,
+            Err(Unresolved::Resource(_)) => slices(name, &request.products),
+            Err(error) => return Err(error),
         }
     };
     if found.is_empty() && by_memory && is_any && site.gpus.is_empty() {
@@ -175,6 +187,9 @@ resources = ["nvidia.com/mig-1g.5gb", "example.com/small"]
 
 [namespace.teaching]
 gpu = "t4-16g"
+
+[queue.team-a]
+gpus = ["a100-40g", "a100-80g"]
 "#;
 
     fn placed(site: &str, limits: &Value, more: &Value) -> Result<String, String> {
@@ -183,7 +198,8 @@ gpu = "t4-16g"
         if let (Some(spec), Some(more)) = (spec.as_object_mut(), more.as_object()) {
             spec.extend(more.clone());
         }
-        let pod = json!({"apiVersion": "v1", "kind": "Pod", "spec": spec});
+        let labels = json!({"kueue.x-k8s.io/queue-name": more["queue"]});
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "spec": spec, "metadata": {"labels": labels}});
         let template = find_templates(&pod, &|_, _| Vec::new()).remove(0);
         let rules = site.rules_of_namespace(more["namespace"].as_str().unwrap_or("default"));
         let found = placement(&template, &site, &rules).map_err(|error| error.to_string())?;
@@ -215,6 +231,15 @@ gpu = "t4-16g"
             (gpus(1), memory("Gt", "20000"), "a100-40g a100-80g x1"),
             (gpus(1), memory("Lt", "20000"), "t4-16g x1"),
             (gpus(1), json!({"namespace": "teaching"}), "t4-16g x1"),
+            // Those of the queue, unless the job names its own.
+            (gpus(2), json!({"queue": "team-a"}), "a100-40g a100-80g x2"),
+            (gpus(1), json!({"queue": "team-a", "namespace": "teaching"}), "a100-40g a100-80g x1"),
+            (gpus(1), json!({"queue": "team-b", "namespace": "teaching"}), "t4-16g x1"),
+            (
+                gpus(1),
+                json!({"queue": "team-a", "nodeSelector": {"nvidia.com/gpu.product": "Tesla-T4"}}),
+                "t4-16g x1",
+            ),
             (json!({"nvidia.com/gpu.shared": 1}), product("Tesla-T4"), "t4-16g x1"),
             // A built-in device that the site file does not list.
             (gpus(1), product("NVIDIA-L4"), "l4-24g x1"),

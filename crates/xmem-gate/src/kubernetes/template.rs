@@ -21,6 +21,8 @@ pub struct PodTemplate {
     pub gpu_memory: Option<GpuMemory>,
     /// The nodes on which it may run: alternatives, at least one.
     pub nodes: Vec<NodeTerm>,
+    /// The local queue of Kueue in which its object waits (label `kueue.x-k8s.io/queue-name`).
+    pub queue: Option<String>,
     /// True if its containers use claims of devices (dynamic resource allocation).
     pub claims_devices: bool,
     /// Its annotations, with those of the object where it has none.
@@ -43,6 +45,12 @@ pub(super) const MEMORY: &str = "nvidia.com/gpumem";
 /// The limit of memory in hundredths.
 pub(super) const PERCENT: &str = "nvidia.com/gpumem-percentage";
 
+/// The queue that the labels of an object or of a template name (Kueue, "Run a Job": jobs; "Run plain pods": pods).
+fn queue(object: &Value) -> Option<String> {
+    let name = object.get("metadata")?.get("labels")?.get("kueue.x-k8s.io/queue-name")?;
+    name.as_str().map(str::to_owned)
+}
+
 impl PodTemplate {
     /// The template at `path` of `object`.
     pub(super) fn new(path: Vec<PathStep>, template: &Value, object: &Value) -> Self {
@@ -56,6 +64,7 @@ impl PodTemplate {
             unreadable: Vec::new(),
             gpu_memory: None,
             nodes: NodeTerm::of_pod(spec),
+            queue: queue(template).or_else(|| queue(object)),
             claims_devices: false,
             annotations,
         };

@@ -28,24 +28,34 @@ pub(super) fn documents(
     subject: &Subject,
     global: &Global,
 ) -> Result<Checked, CliError> {
-    let paths = if args.literal_paths { Paths::Literal } else { subject.paths };
-    let output = args.decision.output.as_deref();
-    let found = traces::resolve(&subject.traces, paths, output)?;
-    found.tell_skipped(global.verbosity());
-    let Traces { all: traces, lists, .. } = found;
-    let inputs = traces.iter().map(TraceInput::path).chain(lists.iter().map(AsRef::as_ref));
-    overwrite::refuse(&Output::given([("--output", output)]), inputs)?;
+    let traces = traces(args, subject, global)?;
     let questions = Questions::new(args, config, subject)?;
     let mut checked = Checked { documents: Vec::new(), traces: Vec::new(), failed: None };
     for trace in &traces {
-        match questions.answer(trace.path(), global) {
+        match questions.answer(trace, global) {
             Ok(document) => {
                 checked.documents.push(document);
-                checked.traces.push(trace.path().to_owned());
+                checked.traces.push(trace.clone());
             }
             Err(error) if traces.len() == 1 => return Err(error),
             Err(error) => checked.failed = checked.failed.max(Some(error.print())),
         }
     }
     Ok(checked)
+}
+
+/// The traces of a command, none of which is where the answer is to be written.
+pub(super) fn traces(
+    args: &CheckArgs,
+    subject: &Subject,
+    global: &Global,
+) -> Result<Vec<PathBuf>, CliError> {
+    let paths = if args.literal_paths { Paths::Literal } else { subject.paths };
+    let output = args.decision.output.as_deref();
+    let found = traces::resolve(&subject.traces, paths, output)?;
+    found.tell_skipped(global.verbosity());
+    let Traces { all, lists, .. } = found;
+    let inputs = all.iter().map(TraceInput::path).chain(lists.iter().map(AsRef::as_ref));
+    overwrite::refuse(&Output::given([("--output", output)]), inputs)?;
+    Ok(all.iter().map(|trace| trace.path().to_owned()).collect())
 }

@@ -181,6 +181,8 @@ pub(crate) enum CheckFormat {
     Gpumem,
     /// A ResourceClaimTemplate of Kubernetes for GPUs with that much memory
     Dra,
+    /// The resources of a SkyPilot task: the GPUs on which it fits, among all or those of --device
+    Skypilot,
     /// Lines of key=value for contrib/slurm/cli_filter.lua. Errors are lines, too: the job is let through
     Slurm,
 }

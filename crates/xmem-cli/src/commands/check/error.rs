@@ -172,5 +172,13 @@ failures! {
             example: "xmem check runs --device t4-16g --baseline missing.json",
             fix: "Write it with `xmem check runs --device NAME --baseline FILE --update-baseline`.",
         },
+        #[error("SkyPilot has no name for {device}")]
+        #[diagnostic(help("without --device, all of SkyPilot's GPUs are tried"))]
+        NotOfSkypilot { device: String } => Usage XM0818 {
+            title: "device without a name in SkyPilot",
+            cause: "`--format skypilot` writes the names that SkyPilot has for GPUs, and the device is not among them.",
+            example: "xmem check trace.json.zst --device jetson-orin-64g --format skypilot",
+            fix: "Remove `--device` to try all of SkyPilot's GPUs: `xmem check trace.json.zst --format skypilot`.",
+        },
     }
 }

@@ -11,7 +11,7 @@ use xmem::{Bytes, Decision, Device};
 use xmem_gate::{KnownNeed, LawValue, Margin};
 use xmem_report::check::{CheckDocument, Fits};
 use xmem_report::json::{is_law, read_law};
-use xmem_studies::law::LawTable;
+use xmem_studies::law::{LawNeed, LawTable};
 
 /// A law is not longer than this.
 const LONGEST: Bytes = Bytes::mib(4);
@@ -41,14 +41,7 @@ pub(super) fn answer(
     config: &Config,
 ) -> Result<CheckDocument, CliError> {
     let at = value(law, path, subject.at.as_ref())?;
-    let (low, high) = (law.points[0].value, law.points[law.points.len() - 1].value);
-    let need = law.at(at.value).ok_or_else(|| CheckFailure::BeyondLaw {
-        path: path.to_owned(),
-        name: at.name.clone(),
-        value: at.value,
-        low,
-        high,
-    })?;
+    let need = need(law, path, at)?;
     let device = &subject.devices[0];
     if !is_alike(law, device) {
         return Err(CheckFailure::LawOfOtherDevice {
@@ -61,13 +54,7 @@ pub(super) fn answer(
     let devices: Vec<&Device> = subject.devices.iter().filter(|d| is_alike(law, d)).collect();
     let mut site = config.site.devices();
     site.retain(|device| is_alike(law, device));
-    let known = KnownNeed {
-        allocated: need.point.allocated,
-        reserved: need.point.reserved,
-        least: need.point.needs,
-        range: need.range,
-        context: law.subject.context,
-    };
+    let known = known(law, &need);
     let outcome = known.check(&devices, margin, &site);
     let confidence = if need.is_recorded { Confidence::Certain } else { Confidence::Likely };
     let subject_name = format!("{name} ({}={})", at.name, at.value);
@@ -77,6 +64,39 @@ pub(super) fn answer(
         add_measures(&mut document, law, at, (&outcome.device, margin));
     }
     Ok(document)
+}
+
+/// Returns whether the job with the value `at` certainly fits on a device and leaves the margin free. False for a device
+/// that computes in another way than that of the law.
+pub(super) fn fits(
+    law: &LawTable,
+    path: &Path,
+    (at, margin): (Option<&LawValue>, Margin),
+    device: &Device,
+) -> Result<bool, CliError> {
+    let need = need(law, path, value(law, path, at)?)?;
+    let outcome = known(law, &need).check(&[device], margin, &[]);
+    Ok(is_alike(law, device) && outcome.decision == Decision::Fits)
+}
+
+fn need(law: &LawTable, path: &Path, at: &LawValue) -> Result<LawNeed, CheckFailure> {
+    law.at(at.value).ok_or_else(|| CheckFailure::BeyondLaw {
+        path: path.to_owned(),
+        name: at.name.clone(),
+        value: at.value,
+        low: law.points[0].value,
+        high: law.points[law.points.len() - 1].value,
+    })
+}
+
+fn known(law: &LawTable, need: &LawNeed) -> KnownNeed {
+    KnownNeed {
+        allocated: need.point.allocated,
+        reserved: need.point.reserved,
+        least: need.point.needs,
+        range: need.range,
+        context: law.subject.context,
+    }
 }
 
 /// Adds the measures of a law with which the value `at`, or else the greatest smaller one, was recorded to fit on a device.

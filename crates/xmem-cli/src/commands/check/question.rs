@@ -15,14 +15,13 @@ use crate::guard::InternalError;
 use crate::progress::Progress;
 use crate::reading::read_options;
 use crate::{allocator, cudnn, guard, input, pool, what_if};
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use xmem::convolutions::ConvolutionSource;
 use xmem::cudnn::SourceChoice;
 use xmem::predict::AllocatorSettings;
-use xmem::{Device, Estimate, EstimateBuilder, IntegrityPolicy, Job};
-use xmem_gate::{Margin, Question};
+use xmem::{Device, Estimate, EstimateBuilder, EstimateError, IntegrityPolicy, Job};
+use xmem_gate::{Accelerator, Margin, Question};
 use xmem_report::check::CheckDocument;
 
 /// The question about every trace of a command.
@@ -106,32 +105,71 @@ impl<'a> Questions<'a> {
             kept.trace = name;
             return Ok(kept);
         }
-        let progress = Progress::over([trace], global.verbosity());
-        let checked = guard::catch(|| {
-            pool::run(self.args.reading.threads, |threads| {
-                self.check(trace, &name, threads, &progress)
-            })
-        });
-        drop(progress);
-        let document = match checked {
-            Ok(document) => document?,
-            Err(panicked) => return Err(InternalError::new(Some(&name), panicked).into()),
+        let decide = |job: &Job, question: &Question<'_>| {
+            let outcome = xmem_gate::check(job, question)?;
+            Ok(CheckDocument::new(&name, self.subject.gpus, &outcome))
         };
+        let document = self.ask(trace, &name, &decide, global)?;
         if let Some((cache, key)) = &key {
             cache.keep(key, &document);
         }
         Ok(document)
     }
 
-    fn check(
+    /// For each of these GPUs, whether the job of a trace certainly fits on it and leaves the margin free.
+    pub(super) fn holds(
+        &self,
+        trace: &Path,
+        gpus: &[Accelerator],
+        global: &Global,
+    ) -> Result<Vec<bool>, CliError> {
+        let name = input::name(trace);
+        if let Some(law) = law::read(trace)? {
+            let fits = |device: &Device| {
+                law::fits(&law, trace, (self.subject.at.as_ref(), self.margin), device)
+            };
+            return gpus
+                .iter()
+                .map(|gpu| {
+                    gpu.devices.iter().try_fold(true, |all, device| Ok(all && fits(device)?))
+                })
+                .collect();
+        }
+        if self.subject.at.is_some() {
+            return Err(CheckFailure::NotALaw { path: trace.to_owned() }.into());
+        }
+        let decide = |job: &Job, question: &Question<'_>| {
+            gpus.iter().map(|gpu| gpu.holds(job, question)).collect()
+        };
+        self.ask(trace, &name, &decide, global)
+    }
+
+    /// Reads a trace, and decides something about its job.
+    fn ask<T: Send>(
         &self,
         trace: &Path,
         name: &str,
-        threads: NonZeroUsize,
-        progress: &Progress,
-    ) -> Result<CheckDocument, CliError> {
-        let read = read_options(&self.args.reading, threads);
-        let job = Job::observed(trace, &read, &|stage| progress.stage(name, stage))?;
+        decide: &(dyn Fn(&Job, &Question<'_>) -> Result<T, EstimateError> + Sync),
+        global: &Global,
+    ) -> Result<T, CliError> {
+        let progress = Progress::over([trace], global.verbosity());
+        let decided = guard::catch(|| {
+            pool::run(self.args.reading.threads, |threads| {
+                let read = read_options(&self.args.reading, threads);
+                let job = Job::observed(trace, &read, &|stage| progress.stage(name, stage))?;
+                self.decide(&job, name, decide)
+            })
+        });
+        drop(progress);
+        decided.unwrap_or_else(|panicked| Err(InternalError::new(Some(name), panicked).into()))
+    }
+
+    fn decide<T>(
+        &self,
+        job: &Job,
+        name: &str,
+        decide: &dyn Fn(&Job, &Question<'_>) -> Result<T, EstimateError>,
+    ) -> Result<T, CliError> {
         let devices: Vec<&Device> = self.subject.devices.iter().collect();
         let site = self.config.site.devices();
         // Checked for a device before any trace was read.
@@ -145,9 +183,7 @@ impl<'a> Questions<'a> {
             allocator: self.allocator.clone(),
             estimate: &estimate,
         };
-        let outcome =
-            xmem_gate::check(&job, &question).map_err(|error| estimate::failure(name, error))?;
-        Ok(CheckDocument::new(name, self.subject.gpus, &outcome))
+        decide(job, &question).map_err(|error| estimate::failure(name, error))
     }
 
     fn builder(&self, device: Device) -> Result<EstimateBuilder, CliError> {

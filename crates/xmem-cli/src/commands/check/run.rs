@@ -4,7 +4,7 @@ use super::answers::documents;
 use super::args::{CheckArgs, CheckFormat};
 use super::error::CheckFailure;
 use super::subject::Subject;
-use super::{baseline, question, slurm};
+use super::{baseline, question, skypilot, slurm};
 use crate::commands::Outcome;
 use crate::config::Config;
 use crate::error::CliError;
@@ -18,8 +18,10 @@ use xmem_report::json;
 
 /// Runs the command.
 pub(crate) fn run(args: &CheckArgs, global: &Global) -> Outcome {
-    if args.decision.format == CheckFormat::Slurm {
-        return slurm::run(args, global);
+    match args.decision.format {
+        CheckFormat::Slurm => return slurm::run(args, global),
+        CheckFormat::Skypilot => return skypilot::run(args, global),
+        _ => {}
     }
     let config = Config::load(&args.settings)?;
     let subject = Subject::of(args, &config)?;
@@ -83,7 +85,9 @@ fn page(
             let gpus = documents.iter().map(|document| document.gpus).max();
             check::dra(memory(documents, margin)?, gpus.unwrap_or(1))
         }
-        (CheckFormat::Text | CheckFormat::Slurm, _) => documents.iter().map(text).collect(),
+        (CheckFormat::Text | CheckFormat::Slurm | CheckFormat::Skypilot, _) => {
+            documents.iter().map(text).collect()
+        }
         (CheckFormat::Json, [document]) => json::pretty(document),
         (CheckFormat::Json, _) => json::pretty(&documents),
         (CheckFormat::Github, _) => check::github(documents),

@@ -1,6 +1,6 @@
 //! What is checked: traces, and the devices on which their job may be started.
 
-use super::args::CheckArgs;
+use super::args::{CheckArgs, CheckFormat};
 use super::error::CheckFailure;
 use super::kubernetes::Pods;
 use crate::config::Config;
@@ -69,7 +69,7 @@ impl Subject {
             return Err(CheckFailure::NoTrace.into());
         }
         let Some(request) = request else {
-            let devices = vec![device(args, config)?];
+            let devices = devices(args, config)?;
             let rules = config.site.rules_of_partitions(&partitions);
             return Ok(Self { traces, paths, devices, gpus: 1, rules, at, pods: None });
         };
@@ -165,18 +165,24 @@ impl Unchecked {
     }
 }
 
-/// The device of the options, else that of the settings.
-fn device(args: &CheckArgs, config: &Config) -> Result<Device, CliError> {
+/// The device of the options, else that of the settings. For SkyPilot, without an option, all of its GPUs.
+fn devices(args: &CheckArgs, config: &Config) -> Result<Vec<Device>, CliError> {
     let given = &args.device;
     if given.device.is_some() || given.device_file.is_some() || given.capacity.is_some() {
-        return device::choose(given);
+        return Ok(vec![device::choose(given)?]);
+    }
+    if args.decision.format == CheckFormat::Skypilot {
+        let mut all: Vec<&Device> =
+            xmem_gate::accelerators().into_iter().flat_map(|gpu| gpu.devices).collect();
+        all.sort_by_key(|device| device.memory);
+        return Ok(all.into_iter().cloned().collect());
     }
     let settings = DeviceArgs {
         device: config.get("device"),
         device_file: None,
         capacity: config.get("budget"),
     };
-    device::choose(&settings)
+    Ok(vec![device::choose(&settings)?])
 }
 
 fn script(path: &Path) -> Result<Directives, CliError> {
