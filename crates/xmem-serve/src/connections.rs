@@ -12,6 +12,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -153,25 +154,45 @@ impl Shared {
     }
 
     async fn serve(&self, stream: TlsStream<TcpStream>, peer: Peer, watcher: Watcher) {
-        let service = self.service.clone();
+        let limits = self.state.limits;
+        let (service, has_begun) = (self.service.clone(), Arc::new(AtomicBool::new(false)));
+        let begins = Arc::clone(&has_begun);
         let service = service_fn(move |mut request: Request<Incoming>| {
+            begins.store(true, Ordering::Relaxed);
             request.extensions_mut().insert(peer);
             service.call(request)
         });
+        let between = match peer {
+            Peer::Accepted => limits.idle,
+            Peer::Unverified => limits.head,
+        };
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(self.state.limits.head)
+            .header_read_timeout(between)
             .max_buf_size(BUFFER)
             .serve_connection(TokioIo::new(stream), service);
-        let served = if self.state.is_stopping() {
-            // It ends with its first answer, which is waited for.
-            let _open = watcher;
-            connection.await
-        } else {
-            watcher.watch(connection).await
+        let served = async {
+            if self.state.is_stopping() {
+                // It ends with its first answer, which is waited for.
+                let _open = watcher;
+                connection.await
+            } else {
+                watcher.watch(connection).await
+            }
         };
-        if let Err(error) = served {
-            tracing::debug!(%error, "a connection ended early");
+        let silent = async {
+            tokio::time::sleep(limits.head).await;
+            if has_begun.load(Ordering::Relaxed) {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            served = served => {
+                if let Err(error) = served {
+                    tracing::debug!(%error, "a connection ended early");
+                }
+            }
+            () = silent => tracing::debug!("no request came in time"),
         }
     }
 }

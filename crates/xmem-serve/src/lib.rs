@@ -63,9 +63,11 @@ pub struct Limits {
     pub body: usize,
     /// The longest time of a TLS handshake.
     pub handshake: Duration,
-    /// The longest time from a connection, or the end of a request on it, to the end of the next
-    /// request's head.
+    /// The longest time from a connection to the end of the first request's head; of a client that is not verified, also
+    /// from one request to the next.
     pub head: Duration,
+    /// The longest time from the end of a request to the end of the next one's head, of a verified client.
+    pub idle: Duration,
     /// The longest time of a request after its head: for its body and the decision. None for three quarters of the
     /// `timeout` of the site file, or of that which the API server announces if it is shorter.
     pub request: Option<Duration>,
@@ -95,6 +97,10 @@ impl Default for Limits {
             body: 20 << 20,
             handshake: Duration::from_secs(5),
             head: Duration::from_secs(10),
+            // The API server gives up its idle connections after 90 seconds (Go's http.DefaultTransport, taken over by
+            // k8s.io/apimachinery, pkg/util/net, SetOldTransportDefaults). Ended by it, none is lost with a request
+            // that was just sent.
+            idle: Duration::from_secs(120),
             request: None,
             bodies: 32 << 20,
             connections: 512,

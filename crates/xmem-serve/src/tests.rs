@@ -55,6 +55,7 @@ fn patient() -> Limits {
     Limits {
         request: Some(Duration::from_secs(60)),
         head: Duration::from_secs(60),
+        idle: Duration::from_secs(60),
         handshake: Duration::from_secs(60),
         reload: Duration::from_millis(20),
         drain: Duration::ZERO,

@@ -106,6 +106,23 @@ async fn slow_heads_and_bodies_are_cut_off() {
 }
 
 #[tokio::test]
+async fn idle_connections_were_ended_while_the_api_server_kept_them() {
+    let short = Duration::from_millis(200);
+    let server = Running::start(Limits { head: short, ..patient() }).await;
+    let mut client = server.client().await;
+    for _ in 0..2 {
+        assert_eq!(client.ask(b"GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n").await.0, 200);
+        tokio::time::sleep(3 * short).await;
+    }
+    assert_eq!(client.ask(&post("/validate", recorded("job-create"))).await.0, 200);
+    // Not for ever.
+    let server = Running::start(Limits { idle: short, ..patient() }).await;
+    let mut client = server.client().await;
+    assert_eq!(client.ask(b"GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n").await.0, 200);
+    assert_eq!(client.answer().await, None);
+}
+
+#[tokio::test]
 async fn ninety_connections_that_announce_20_mb_and_send_a_byte_stalled_reviews() {
     let server = Running::start(Limits { request: None, ..patient() }).await;
     let head = head(&format!("content-type: application/json\r\ncontent-length: {}\r\n", 20 << 20));
