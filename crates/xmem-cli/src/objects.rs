@@ -11,7 +11,8 @@ failures! {
     pub(crate) enum ObjectsFailure {
         #[error("cannot use the object store")]
         #[diagnostic(help(
-            "the environment names credentials, region and endpoint: AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL and so on"
+            "credentials, region and endpoint are those of the environment: AWS_ACCESS_KEY_ID, GOOGLE_SERVICE_ACCOUNT, \
+             AZURE_STORAGE_ACCOUNT_NAME and so on"
         ))]
         Store(#[from] ObjectsError) => Unreadable XM0916 {
             title: "object store that cannot be used",

@@ -130,6 +130,19 @@ impl ObjectFolder {
         })
     }
 
+    /// Removes an object.
+    ///
+    /// # Errors
+    /// If the store cannot be reached, or refuses.
+    pub fn delete(&self, name: &str) -> Result<(), ObjectsError> {
+        let location = self.location(name)?;
+        let deleted = self.store.delete(&location);
+        match self.runtime.block_on(deleted) {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(ObjectsError::request(&self.address.object(name), &error)),
+        }
+    }
+
     fn location(&self, name: &str) -> Result<ObjectPath, ObjectsError> {
         let name = ObjectPath::parse(name)
             .map_err(|error| ObjectsError::request(&self.address, &error.into()))?;
@@ -183,6 +196,10 @@ mod tests {
         assert!(runs.get("a/b c.json", &mut read).expect("it is read"));
         assert!(read == content, "{} bytes", read.len());
         assert!(!runs.get("b.json", &mut read).expect("the store answers"));
+        for _ in 0..2 {
+            runs.delete("z.json").expect("it is removed");
+        }
+        assert_eq!(runs.names().expect("names"), ["a/b c.json"]);
         runs.check().expect("the store answers");
     }
 

@@ -1,8 +1,10 @@
 //! Answers line by line, for programs: as JSON documents or as CSV rows. The lines of an earlier
 //! run are read here too, so that a run can be continued.
 
+mod columns;
 mod read;
 
+pub use columns::{ANSWERS, AnswerCells, answer_columns, answers_of_columns};
 pub use read::{ReadLinesError, ReadSummary, WrittenAnswer, read_lines};
 
 use crate::document::Document;

@@ -19,7 +19,10 @@ pub use evaluation::{PageTable, evaluation_figures, evaluation_page, validation_
 pub use folded::folded;
 pub use html::{PageFit, PageRun, PageWhatIf, page};
 pub use jsonl::jsonl;
-pub use parquet::{EvaluatedRows, evaluation_of_parquet, evaluation_parquet, parquet};
+pub use parquet::{
+    EvaluatedRows, columns_of_parquet, columns_parquet, evaluation_of_parquet, evaluation_parquet,
+    parquet,
+};
 pub use perfetto::perfetto;
 pub use speedscope::speedscope;
 pub use svg::{SvgView, svg};

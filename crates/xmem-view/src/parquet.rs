@@ -9,7 +9,7 @@ use crate::Run;
 use crate::table::{Column, RunTable, columns};
 use reading::ReadFile;
 use xmem::Bytes;
-use xmem_eval::evaluation::{Evaluation, EvaluationRow};
+use xmem_eval::evaluation::{Evaluation, EvaluationColumn, EvaluationRow};
 
 /// The version of the rows of an evaluation.
 const EVALUATED: &str = "xmem.evaluated/1";
@@ -37,6 +37,31 @@ pub fn evaluation_parquet(evaluation: &Evaluation) -> Vec<u8> {
     file::file(&columns, &facts)
 }
 
+/// A table of these columns as a Parquet file that names the version of the table.
+#[must_use]
+pub fn columns_parquet(columns: Vec<EvaluationColumn>, schema: &str) -> Vec<u8> {
+    let columns: Vec<Column> = columns.into_iter().map(Column::from).collect();
+    file::file(&columns, &[(SCHEMA, schema.to_owned())])
+}
+
+/// Reads what [`columns_parquet`] wrote.
+///
+/// # Errors
+///
+/// The reason why the file is not a table of this version.
+pub fn columns_of_parquet(bytes: Vec<u8>, schema: &str) -> Result<Vec<EvaluationColumn>, String> {
+    Ok(read(bytes, schema)?.columns)
+}
+
+fn read(bytes: Vec<u8>, schema: &str) -> Result<ReadFile, String> {
+    let file = reading::read(bytes).map_err(|error| error.to_string())?;
+    match file.fact(SCHEMA) {
+        Some(found) if found == schema => Ok(file),
+        Some(other) => Err(format!("it is of version {other}, expected {schema}")),
+        None => Err(format!("it is not of version {schema}")),
+    }
+}
+
 /// The rows of an evaluation that a Parquet file has.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvaluatedRows {
@@ -52,12 +77,7 @@ pub struct EvaluatedRows {
 ///
 /// The reason why the file is not such a table.
 pub fn evaluation_of_parquet(bytes: Vec<u8>) -> Result<EvaluatedRows, String> {
-    let file: ReadFile = reading::read(bytes).map_err(|error| error.to_string())?;
-    match file.fact(SCHEMA) {
-        Some(EVALUATED) => {}
-        Some(other) => return Err(format!("it is of version {other}, expected {EVALUATED}")),
-        None => return Err(format!("it is not of version {EVALUATED}")),
-    }
+    let file = read(bytes, EVALUATED)?;
     let truth = file.fact(TRUTH).unwrap_or_default().to_owned();
     Ok(EvaluatedRows { truth, rows: EvaluationRow::of_columns(&file.columns)? })
 }

@@ -36,6 +36,14 @@ for file in sys.argv[1:]:
     name = '/'.join(['traces', *file.split(os.sep)[-2:]])
     boto3.client('s3').upload_file(file, 'evaluations', name)";
 
+/// Prints the answers that are objects, as a data set that is divided by device.
+const ANSWERS: &str = "import os, pyarrow.dataset, pyarrow.fs
+store = pyarrow.fs.S3FileSystem(endpoint_override=os.environ['AWS_ENDPOINT_URL'], region='eu-west-1')
+answers = pyarrow.dataset.dataset('evaluations/answers', filesystem=store, format='parquet', partitioning='hive')
+rows = answers.to_table(columns=['trace', 'device', 'device_name', 'need_bytes']).to_pylist()
+assert all(row['device'] == row['device_name'] for row in rows), rows
+print(*sorted(f\"{row['trace'].split('/')[-2]} {row['need_bytes']}\" for row in rows), sep='\\n')";
+
 /// Runs the tests.
 pub fn run(options: &Options) -> Result<(), Error> {
     let mut tally = Tally::new("test-ray");
@@ -51,12 +59,19 @@ pub fn run(options: &Options) -> Result<(), Error> {
     })?;
     let bench = Bench { folder: folder.path(), python: &python, xmem: &xmem, port };
     bench.make_bucket()?;
-    let cases =
-        ["parts-as-tasks", "traces-as-objects", "missing-bucket", "missing-credentials", "guide"];
+    let cases = [
+        "parts-as-tasks",
+        "traces-as-objects",
+        "answers-as-objects",
+        "missing-bucket",
+        "missing-credentials",
+        "guide",
+    ];
     for case in cases {
         if only::selects(&options.only, case) {
             tally.check(case, || match case {
                 "traces-as-objects" => bench.traces_as_objects(),
+                "answers-as-objects" => bench.answers_as_objects(),
                 "missing-bucket" => bench.missing_bucket(),
                 "missing-credentials" => bench.missing_credentials(),
                 "guide" => guide::complaints(&bench),
@@ -142,17 +157,53 @@ impl Bench<'_> {
     }
 
     /// Traces that are objects get the answers of the same traces as files, and a gate reads none.
-    fn traces_as_objects(&self) -> Result<Vec<String>, Error> {
+    /// Uploads some traces, and gives their files.
+    fn upload(&self) -> Result<[PathBuf; 3], Error> {
         let traces = repo::root().join("traces");
-        let names = ["gpt2_adamw", "mlp_adam", "vgg11_adagrad"];
-        let files: Vec<_> =
-            names.iter().map(|name| traces.join(name).join("trace.json.zst")).collect();
+        let files = ["gpt2_adamw", "mlp_adam", "vgg11_adagrad"]
+            .map(|name| traces.join(name).join("trace.json.zst"));
         let mut python = self.command(self.python.join("python"));
         python.args(["-c", UPLOAD]).args(&files);
         let output = python.output().map_err(Error::start("python"))?;
-        if !output.status.success() {
-            return Err(Error::Failed { command: text_of(&output) });
+        match output.status.success() {
+            true => Ok(files),
+            false => Err(Error::Failed { command: text_of(&output) }),
         }
+    }
+
+    /// Two parts write their answers as objects, and again, which adds none.
+    fn answers_as_objects(&self) -> Result<Vec<String>, Error> {
+        self.upload()?;
+        let answers = "s3://evaluations/answers";
+        for shard in ["1/2", "2/2", "1/2", "2/2"] {
+            let mut xmem = self.command(self.xmem);
+            xmem.args(["replay", "s3://evaluations/traces", "-d", "h100-80g", "--shard", shard]);
+            xmem.args(["--format", "parquet", "-o", answers, "--skip-done"]);
+            let ran = xmem.output().map_err(Error::start("xmem"))?;
+            if !ran.status.success() {
+                return Ok(vec![text_of(&ran)]);
+            }
+        }
+        let mut xmem = self.command(self.xmem);
+        xmem.args(["replay", "s3://evaluations/traces", "-d", "h100-80g", "--format", "jsonl"]);
+        let expected = xmem.output().map_err(Error::start("xmem"))?;
+        let mut rows = Vec::new();
+        for line in String::from_utf8_lossy(&expected.stdout).lines() {
+            let answer: serde_json::Value = serde_json::from_str(line).unwrap_or_default();
+            let trace = answer["trace"].as_str().unwrap_or_default();
+            let name = trace.rsplit('/').nth(1).unwrap_or_default();
+            rows.push(format!("{name} {}", answer["need_bytes"]));
+        }
+        rows.sort();
+        let mut python = self.command(self.python.join("python"));
+        let shown = python.args(["-c", ANSWERS]).output().map_err(Error::start("python"))?;
+        let found = String::from_utf8_lossy(&shown.stdout);
+        let is_right = rows.len() == 3 && found.lines().eq(rows.iter().map(String::as_str));
+        Ok(if is_right { Vec::new() } else { vec![format!("{rows:?}\n{}", text_of(&shown))] })
+    }
+
+    fn traces_as_objects(&self) -> Result<Vec<String>, Error> {
+        let files = self.upload()?;
         let replay = |inputs: &[&OsStr]| {
             let mut xmem = self.command(self.xmem);
             xmem.arg("replay").args(inputs).args(["-d", "t4-16g", "--format", "csv"]);
@@ -166,7 +217,7 @@ impl Bench<'_> {
             text.lines().map(|line| line.split_once(',').unwrap_or_default().1.to_owned()).collect()
         };
         let mut complaints = Vec::new();
-        if answers(&of_files) != answers(&of_objects) || answers(&of_files).len() != names.len() + 1
+        if answers(&of_files) != answers(&of_objects) || answers(&of_files).len() != files.len() + 1
         {
             complaints.push(format!("{}\n{}", text_of(&of_files), text_of(&of_objects)));
         }

@@ -3,6 +3,7 @@
 mod args;
 mod batch;
 mod collect;
+mod dataset;
 mod error;
 mod interrupt;
 mod lengths;

@@ -11,6 +11,7 @@ mod cpu_plan;
 mod cudnn;
 #[cfg(unix)]
 mod cudnn_trust;
+mod dataset;
 mod diff;
 mod doubts;
 mod errors;

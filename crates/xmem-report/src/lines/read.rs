@@ -151,6 +151,6 @@ fn parse_csv(line: &[u8]) -> Option<Line> {
     }))
 }
 
-fn verdict_by_name(verdict: &str) -> Option<Verdict> {
+pub(super) fn verdict_by_name(verdict: &str) -> Option<Verdict> {
     Verdict::ALL.into_iter().find(|known| known.name() == verdict)
 }

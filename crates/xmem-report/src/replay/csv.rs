@@ -55,11 +55,17 @@ pub(crate) fn header() -> String {
 
 /// The row of a document. Missing values are empty; no field contains a line break.
 pub(crate) fn row(document: &impl Serialize) -> String {
-    let value = serde_json::to_value(document).expect("documents have string keys");
-    record(COLUMNS.map(|column| match column {
-        "error" => error(&value),
-        path => field(path.split('.').fold(&value, |value, key| &value[key])),
-    }))
+    record(values(document).iter().map(field))
+}
+
+/// The values of a document in the columns. An error has its causes behind it.
+pub(crate) fn values(document: &impl Serialize) -> Vec<Value> {
+    let document = serde_json::to_value(document).expect("documents have string keys");
+    let value = |path: &&str| match *path {
+        "error" => error(&document),
+        path => path.split('.').fold(&document, |value, key| &value[key]).clone(),
+    };
+    COLUMNS.iter().map(value).collect()
 }
 
 fn field(value: &Value) -> String {
@@ -87,12 +93,13 @@ fn is_formula(text: &str) -> bool {
     text.starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err()
 }
 
-/// The error message with its causes.
-fn error(document: &Value) -> String {
+/// The error message with its causes; null if there is none.
+fn error(document: &Value) -> Value {
     let causes = document["causes"].as_array().into_iter().flatten();
     let all = std::iter::once(&document["error"]).chain(causes);
     let texts = all.filter_map(Value::as_str).filter(|text| !text.is_empty());
-    cell(&texts.collect::<Vec<_>>().join(": "))
+    let text = texts.collect::<Vec<_>>().join(": ");
+    if text.is_empty() { Value::Null } else { Value::String(text) }
 }
 
 fn in_one_line(text: &str) -> String {

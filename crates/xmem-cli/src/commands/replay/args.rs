@@ -97,11 +97,11 @@ pub(crate) struct ReplayArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Answer")]
 pub(crate) struct AnswerArgs {
-    /// Output format
+    /// Format
     #[arg(short, long, value_enum, default_value_t = ReplayFormat::Text)]
     pub(crate) format: ReplayFormat,
-    /// Write the answer to a file, atomically; several answers in jsonl or csv are written line by
-    /// line
+    /// Write the answer to a file, atomically; several answers in jsonl or csv line by line, in parquet to a folder or an
+    /// address
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
     /// Write the predicted run of a single trace as a memory snapshot, atomically, for PyTorch's
@@ -171,7 +171,7 @@ pub(crate) struct ManyArgs {
     /// Number of traces to process, and hold in memory, at the same time (default: one per core)
     #[arg(short, long, value_name = "N", allow_negative_numbers = true, value_parser = count::<NonZeroUsize>)]
     pub(crate) jobs: Option<NonZeroUsize>,
-    /// Continue the file of --output: skip the traces that it already answers with the same
+    /// Continue the file, folder or address of --output: skip the traces that it already answers with the same
     /// settings; retry its errors
     #[arg(long, requires = "output", conflicts_with = "snapshot")]
     pub(crate) skip_done: bool,
@@ -192,13 +192,15 @@ pub(crate) enum ReplayFormat {
     Jsonl,
     /// One row per answer with the main figures, below a header, in the order of completion
     Csv,
+    /// The rows of csv as Parquet files, in a folder or below an address (s3://BUCKET/PREFIX)
+    Parquet,
 }
 
 impl ReplayFormat {
     /// The form of lines, if there is one for each answer.
     pub(crate) fn lines(self) -> Option<LineFormat> {
         match self {
-            Self::Text | Self::Json => None,
+            Self::Text | Self::Json | Self::Parquet => None,
             Self::Jsonl => Some(LineFormat::Json),
             Self::Csv => Some(LineFormat::Csv),
         }

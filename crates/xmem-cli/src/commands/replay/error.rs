@@ -35,8 +35,8 @@ failures! {
             example: "xmem replay a.json b.json --device t4-16g --tune",
             fix: "Run `xmem replay TRACE --device NAME --tune` for each trace and device.",
         },
-        #[error("--skip-done needs --format jsonl or csv")]
-        #[diagnostic(help("add --format jsonl or --format csv"))]
+        #[error("--skip-done needs --format jsonl, csv or parquet")]
+        #[diagnostic(help("add --format jsonl, --format csv or --format parquet"))]
         SkipDoneForm => Usage XM0414 {
             title: "`--skip-done` with an unsuitable input or output",
             cause:
@@ -73,5 +73,41 @@ failures! {
             example: "xmem replay runs --device t4-16g --format jsonl -o /full/answers.jsonl",
             fix: "Free some space, then run the same command with `--skip-done`, which continues.",
         },
+        #[error("--format parquet writes several files, and there is no folder for them")]
+        #[diagnostic(help("name a folder or an address: -o answers, or -o s3://BUCKET/answers"))]
+        NoFolder => Usage XM0417 {
+            title: "wrong place for the answers of a format",
+            cause:
+                "`--format parquet` writes files into a folder, or objects below an address. The other formats write one \
+                 file.",
+            example: "xmem replay runs --device t4-16g --format parquet",
+            fix:
+                "Run `xmem replay runs --device NAME --format parquet -o answers`, or name a file with another format: \
+                 `--format jsonl -o answers.jsonl`.",
+        },
+        #[error("`{}` is a file, and --format parquet writes several into a folder", shown(path))]
+        #[diagnostic(help("name a folder; it is made if it does not exist"))]
+        FileForParts { path: PathBuf } => Usage XM0417,
+        #[error("`{address}` is an address, and only --format parquet writes to an object store")]
+        #[diagnostic(help("add --format parquet, or name a file"))]
+        AddressForLines { address: String } => Usage XM0417,
+        #[error("`{place}` has answers of an earlier run")]
+        #[diagnostic(help("add --skip-done to continue it, or name another folder"))]
+        EarlierParts { place: String } => Usage XM0418 {
+            title: "answers of an earlier run",
+            cause:
+                "The folder or address of `--output` has Parquet files of the same part of the traces. With new ones \
+                 beside them, each answer would be there twice.",
+            example: "xmem replay runs --device t4-16g --format parquet -o answers",
+            fix: "Add `--skip-done` to continue the earlier run, or name another folder after `--output`.",
+        },
+        #[error("--skip-done cannot continue `{part}`: {problem}")]
+        #[diagnostic(help("nothing was changed; give another --output, or remove the file"))]
+        ForeignPart { part: String, problem: String } => Unreadable XM0415,
+        #[error("cannot use `{}`", shown(path))]
+        #[diagnostic(help(
+            "the files already written are complete: check disk space and permissions, then continue with --skip-done"
+        ))]
+        Parts { path: PathBuf, source: std::io::Error } => Unreadable XM0416,
     }
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind};
 use std::path::Path;
-use xmem_report::lines::{LineFormat, ReadLinesError, ReadSummary, read_lines};
+use xmem_report::lines::{LineFormat, ReadLinesError, ReadSummary, WrittenAnswer, read_lines};
 
 /// The answers that the file already has.
 #[derive(Default)]
@@ -26,6 +26,40 @@ pub(super) struct Completed {
 impl Completed {
     pub(super) fn has(&self, about: Question) -> bool {
         about.settings.is_some_and(|settings| self.answers.contains(&(about.trace, settings)))
+    }
+}
+
+/// The current questions, as earlier answers name them.
+pub(super) struct Known {
+    traces: BTreeMap<String, usize>,
+    settings: BTreeMap<String, usize>,
+}
+
+impl Known {
+    /// `read_back` gives a text as it is read from an answer.
+    pub(super) fn new(
+        traces: &[TraceInput],
+        settings: &[Settings],
+        read_back: impl Fn(&str) -> String,
+    ) -> Self {
+        let traces = traces.iter().enumerate();
+        let settings = settings.iter().enumerate();
+        Self {
+            traces: traces
+                .filter_map(|(at, named)| Some((read_back(unique_name(named)?), at)))
+                .collect(),
+            settings: settings.map(|(at, settings)| (read_back(&settings.options), at)).collect(),
+        }
+    }
+
+    /// Notes an earlier answer, if it is to a current question.
+    pub(super) fn add(&self, answered: WrittenAnswer, done: &mut Completed) {
+        let trace = self.traces.get(&answered.trace);
+        let settings = answered.settings.and_then(|words| self.settings.get(&words));
+        if let (Some(&trace), Some(&settings)) = (trace, settings) {
+            done.answers.insert((trace, settings));
+            done.exit = done.exit.max(Some(answered.verdict.into()));
+        }
     }
 }
 
@@ -46,24 +80,10 @@ pub(super) fn read_completed(
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Completed::default()),
         Err(error) => return Err(wrong(error.into()).into()),
     };
-    let traces: BTreeMap<String, usize> = traces
-        .iter()
-        .enumerate()
-        .filter_map(|(at, named)| Some((form.read_back(unique_name(named)?), at)))
-        .collect();
-    let settings: BTreeMap<String, usize> = settings
-        .iter()
-        .enumerate()
-        .map(|(at, settings)| (form.read_back(&settings.options), at))
-        .collect();
+    let known = Known::new(traces, settings, |text| form.read_back(text));
     let mut done = Completed::default();
     let found = read_lines(form, lines, |answered, _| {
-        let trace = traces.get(&answered.trace);
-        let settings = answered.settings.and_then(|words| settings.get(&words));
-        if let (Some(&trace), Some(&settings)) = (trace, settings) {
-            done.answers.insert((trace, settings));
-            done.exit = done.exit.max(Some(answered.verdict.into()));
-        }
+        known.add(answered, &mut done);
         Ok(())
     });
     let ReadSummary { header, unusable } = found.map_err(wrong)?;

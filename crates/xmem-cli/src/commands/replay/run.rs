@@ -2,11 +2,12 @@
 
 use super::args::{ReplayArgs, ReplayFormat};
 use super::batch::{self, Batch, LocalFile};
+use super::dataset::Dataset;
 use super::error::ReplayFailure;
 use super::interrupt::Interrupt;
 use super::resume::{self, Completed};
 use super::settings::{self, Settings};
-use super::stream::{self, Sink};
+use super::stream::{self, Lines, Sink};
 use super::summary::Summary;
 use super::trace_error::{TraceError, catch_panic};
 use super::{collect, lengths, next, snapshot, tune};
@@ -17,13 +18,14 @@ use crate::global::{Global, Verbosity};
 use crate::overwrite::{self, Output, OverwriteFailure};
 use crate::progress::Progress;
 use crate::reading::read_options;
-use crate::terminal::note;
+use crate::terminal::{note, shown};
 use crate::traces::{self, Paths, Source, TraceInput, Traces};
 use crate::{allocator, cudnn, output, pool, style};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use xmem::predict::SnapshotEnd;
 use xmem::snapshot::Snapshot;
 use xmem::{Answer, EstimateError, Job, ReadOptions, Stage};
+use xmem_objects::ObjectAddress;
 use xmem_report::json::{self, Document, Rules};
 use xmem_report::text;
 
@@ -67,7 +69,11 @@ pub(crate) fn run(args: &ReplayArgs, global: &Global) -> Outcome {
         return Ok(if args.answer.exit_zero { exit.zero_for_verdicts() } else { exit });
     }
     let summary = match (traces.as_slice(), settings.as_slice()) {
-        ([trace], [settings]) if (is_one || has_snapshot) && !args.many.skip_done => {
+        ([trace], [settings])
+            if (is_one || has_snapshot)
+                && !args.many.skip_done
+                && args.answer.format != ReplayFormat::Parquet =>
+        {
             one(trace, settings, args, global)
         }
         (traces, settings) => many(traces, settings, args, global),
@@ -94,6 +100,10 @@ fn refuse_overwriting(args: &ReplayArgs, traces: &Traces) -> Result<(), Overwrit
     overwrite::refuse(&outputs, inputs.chain(args.device.device_file.as_deref()))
 }
 
+fn is_address(output: &Path) -> bool {
+    output.to_str().is_some_and(ObjectAddress::is_one)
+}
+
 /// Checks everything that does not need the traces.
 pub(crate) fn check(args: &ReplayArgs) -> Result<(), CliError> {
     checked(args).map(drop)
@@ -101,8 +111,20 @@ pub(crate) fn check(args: &ReplayArgs) -> Result<(), CliError> {
 
 fn checked(args: &ReplayArgs) -> Result<Vec<Settings>, CliError> {
     traces::check(&args.traces, paths(args))?;
-    if args.many.skip_done && args.answer.format.lines().is_none() {
+    let format = args.answer.format;
+    let is_parquet = format == ReplayFormat::Parquet;
+    if args.many.skip_done && format.lines().is_none() && !is_parquet {
         return Err(ReplayFailure::SkipDoneForm.into());
+    }
+    match &args.answer.output {
+        None if is_parquet => return Err(ReplayFailure::NoFolder.into()),
+        Some(output) if is_parquet && output.is_file() => {
+            return Err(ReplayFailure::FileForParts { path: output.clone() }.into());
+        }
+        Some(output) if !is_parquet && is_address(output) => {
+            return Err(ReplayFailure::AddressForLines { address: shown(output) }.into());
+        }
+        _ => {}
     }
     let settings = settings::all(args, &cudnn::source(&args.cudnn)?)?;
     if args.vary.vary.is_some() {
@@ -242,14 +264,29 @@ fn many(
         Batch { traces, settings, jobs, read: read.clone(), stop, progress }
     };
     let summary = match (form, output) {
+        (None, Some(output)) if args.answer.format == ReplayFormat::Parquet => {
+            let table = Dataset::at(output, args.many.shard)?;
+            let done = match args.many.skip_done {
+                true => table.completed(traces, settings)?,
+                false => table.refuse_earlier().map(|()| Completed::default())?,
+            };
+            let stop = Interrupt::on_signals(global.verbosity());
+            stream::run(
+                &batch(stop),
+                rules(args),
+                &done,
+                Sink::Table(Box::new(table)),
+                global.verbosity(),
+            )?
+        }
         (Some(form), Some(file)) if args.many.skip_done => {
             let done = resume::read_completed(file, form, traces, settings)?;
-            let sink = Sink::append(form, file, &done);
+            let sink = Sink::Lines(Lines::append(form, file, &done));
             let stop = Interrupt::on_signals(global.verbosity());
             stream::run(&batch(stop), rules(args), &done, sink, global.verbosity())?
         }
         (Some(form), file) => {
-            let sink = Sink::replace(form, file);
+            let sink = Sink::Lines(Lines::replace(form, file));
             let stop = Interrupt::on_signals(global.verbosity());
             stream::run(&batch(stop), rules(args), &Completed::default(), sink, global.verbosity())?
         }

@@ -1,6 +1,7 @@
-//! Several answers as lines, each written as soon as it is available.
+//! Several answers as lines, each written as soon as it is available, or as the rows of a table.
 
 use super::batch::Batch;
+use super::dataset::Dataset;
 use super::error::ReplayFailure;
 use super::ranks::Jobs;
 use super::resume::Completed;
@@ -16,12 +17,18 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use xmem::types::printable_lines;
-use xmem_report::json::Rules;
-use xmem_report::lines::LineFormat;
+use xmem_report::json::{Document, Rules};
+use xmem_report::lines::{AnswerCells, LineFormat};
 use xmem_studies::ranks::RankAnswer;
 
+/// The destination of answers.
+pub(super) enum Sink {
+    Lines(Lines),
+    Table(Box<Dataset>),
+}
+
 /// The destination of lines.
-pub(super) struct Sink {
+pub(super) struct Lines {
     form: LineFormat,
     header_is_due: bool,
     /// False if the file may have answers of earlier runs.
@@ -39,7 +46,66 @@ enum Place {
     },
 }
 
+/// An answer or an error, ready to be written.
+enum Entry {
+    Line(String),
+    Row(AnswerCells),
+}
+
+/// Why an entry was not written.
+enum Broken {
+    Line(io::Error),
+    Part(CliError),
+}
+
 impl Sink {
+    const fn form(&self) -> Option<LineFormat> {
+        match self {
+            Self::Lines(lines) => Some(lines.form),
+            Self::Table(_) => None,
+        }
+    }
+
+    /// Returns whether answers about several traces are written, too: where all answers are there, and each is a document of
+    /// its own.
+    fn wants_jobs(&self) -> bool {
+        matches!(self, Self::Lines(lines) if lines.is_new && lines.form == LineFormat::Json)
+    }
+
+    fn put(&mut self, entry: Entry) -> Result<(), Broken> {
+        match (self, entry) {
+            (Self::Lines(lines), Entry::Line(line)) => lines.put(&line).map_err(Broken::Line),
+            (Self::Table(table), Entry::Row(row)) => table.put(row).map_err(Broken::Part),
+            // An entry is made for its sink.
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(&mut self) -> Result<(), Broken> {
+        match self {
+            Self::Lines(_) => Ok(()),
+            Self::Table(table) => table.flush().map_err(Broken::Part),
+        }
+    }
+
+    fn into_cli_error(self, broken: Broken) -> Option<CliError> {
+        match (self, broken) {
+            (_, Broken::Part(error)) => Some(error),
+            (Self::Lines(lines), Broken::Line(source)) => lines.into_cli_error(source),
+            (Self::Table(_), Broken::Line(_)) => None,
+        }
+    }
+}
+
+/// The entry of a document.
+fn entry(form: Option<LineFormat>, document: &Document<'_>) -> Entry {
+    match form {
+        Some(form) => Entry::Line(form.line(document)),
+        None => Entry::Row(AnswerCells::of(document)),
+    }
+}
+
+impl Lines {
     /// A sink that writes to standard output, or replaces `file`.
     pub(super) fn replace(form: LineFormat, file: Option<&Path>) -> Self {
         let mut how = OpenOptions::new();
@@ -102,20 +168,18 @@ pub(super) fn run(
     sink: Sink,
     verbosity: Verbosity,
 ) -> Result<Summary, CliError> {
-    let form = sink.form;
-    // A row of CSV is about one trace.
-    let wants_jobs = sink.is_new && form == LineFormat::Json;
+    let (form, wants_jobs) = (sink.form(), sink.wants_jobs());
     let shared = Mutex::new((sink, Summary::default(), None, Vec::new()));
     batch.run(
         |about| !done.has(about),
         |about, result| {
-            let line = form.line(&batch.document(about, &result, rules));
+            let entry = entry(form, &batch.document(about, &result, rules));
             let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);
             let (sink, summary, broken, ranks) = &mut *shared;
             if broken.is_some() {
                 return;
             }
-            if let Err(error) = batch.progress.aside(|| sink.put(&line)) {
+            if let Err(error) = batch.progress.aside(|| sink.put(entry)) {
                 batch.stop.now();
                 *broken = Some(error);
                 return;
@@ -140,8 +204,11 @@ pub(super) fn run(
         shared.into_inner().unwrap_or_else(PoisonError::into_inner);
     if broken.is_none() && batch.stop.signalled().is_none() {
         let jobs = Jobs::find(ranks, verbosity);
-        let lines = jobs.documents(batch).map(|job| form.line(&job));
-        broken = lines.map(|line| sink.put(&line)).find_map(Result::err);
+        let entries = jobs.documents(batch).map(|job| entry(form, &job));
+        broken = entries.map(|entry| sink.put(entry)).find_map(Result::err);
+    }
+    if broken.is_none() {
+        broken = sink.finish().err();
     }
     if let Some(error) = broken.and_then(|error| sink.into_cli_error(error)) {
         return Err(error);
