@@ -6,6 +6,7 @@ import ast
 import doctest
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Iterator, List
 
 import pytest
 
+import reference
 import xmem
 from conftest import HAS_TORCH
 from test_guide import blocks
@@ -112,3 +114,9 @@ def _written(folder: Path) -> Path:
             (folder / f"block_{number}.py").write_text(imports + text, encoding="utf-8")
     assert count >= 8
     return folder
+
+
+def test_the_page_of_public_names_is_written_from_the_sources() -> None:
+    assert reference.PAGE.read_text(encoding="utf-8") == reference.page(), "run python tests/reference.py"
+    shown = set(re.findall(r"^## `(xmem\.\w+)`$", reference.page(), re.MULTILINE))
+    assert {f"xmem.{name}" for name in xmem.__all__} <= shown

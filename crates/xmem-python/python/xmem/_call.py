@@ -1,4 +1,4 @@
-"""The script that calls a function in a process of its own. `xmem.record` runs it with the path of a pickle."""
+"""The script that calls a function in a separate process. `xmem.record` runs it with the path of a pickle."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Recording:
     """The trace, which all commands of xmem read."""
 
     device: Optional[str]
-    """The GPU that the job was told, on which `replay` answers unless it is given another."""
+    """The GPU that the job saw, on which `replay` answers unless it is given another."""
 
     complete: bool
     """False if the job raised or was stopped before it had all iterations that were asked for."""
@@ -104,7 +104,7 @@ def record(
     script calls `record` below `if __name__ == "__main__":`.
 
     `virtual_gpu="h100-80g"` runs it on a GPU that does not exist, with PyTorch's CUDA build; nothing is computed.
-    `device` is the GPU that the job is told, on a virtual GPU if available, else on the CPU; `engine="cpu"`
+    `device` is the GPU that the job sees, on a virtual GPU if available, else on the CPU; `engine="cpu"`
     computes on the CPU. `output` is the trace to write (`.json.zst`, `.json.gz` or `.json`); without it, the trace is
     removed with the recording. `python` is the interpreter of scripts and functions (this one), `cwd` the folder, `env`
     are additional variables. With `echo`, what the job prints is printed at once. Options of `xmem profile` can be given

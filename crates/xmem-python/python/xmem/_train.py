@@ -1,4 +1,4 @@
-"""The script that trains a model without data for three steps, which `xmem.fits` records in a process of its own."""
+"""The script that trains a model without data for three steps, which `xmem.fits` records in a separate process."""
 
 from __future__ import annotations
 

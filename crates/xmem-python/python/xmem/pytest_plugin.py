@@ -1,6 +1,6 @@
 """The marker `gpu_memory` of pytest: a test that fails if its body needs too much memory of a GPU.
 
-A marked test runs in a process of its own, recorded by `xmem profile`: on a virtual GPU with PyTorch's CUDA build,
+A marked test runs in a separate process, recorded by `xmem profile`: on a virtual GPU with PyTorch's CUDA build,
 else on the CPU. Then xmem answers for the device. No GPU is needed. pytest finds this plugin by itself where the
 package is installed.
 """
@@ -66,7 +66,7 @@ class _Outcome(NamedTuple):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Optional[bool]:
-    """Run a marked test in a process of its own."""
+    """Run a marked test in a separate process."""
     marker = item.get_closest_marker(_MARKER)
     if marker is None or _REPORTS in os.environ:
         return None
