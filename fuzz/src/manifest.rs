@@ -21,7 +21,7 @@ pub(crate) fn manifest(data: &[u8]) {
             assert_eq!(decided, check.unchecked.is_none(), "{check:?}");
         }
         let templates = find_templates(value, &known);
-        places.extend(templates.into_iter().map(|template| (document, template.path)));
+        places.extend(templates.iter().map(|template| template.annotation_place(document)));
     }
     let peak = 7 << 30;
     let Ok(written) = manifest.annotated(&places, &[(Annotations::PEAK, u64::to_string(&peak))])

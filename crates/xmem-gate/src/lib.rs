@@ -29,7 +29,7 @@ pub use baseline::{Baseline, BaselineEntry, BaselineError, Growth, ModuleGrowth,
 pub use check::{Outcome, Question, check};
 pub use decision::{Action, Policy};
 pub use known::{KnownNeed, KnownOutcome};
-pub use manifest::{Manifest, ManifestError};
+pub use manifest::{AnnotationPlace, Manifest, ManifestError};
 pub use margin::{Margin, ParseMarginError};
 pub use request::{GpuRequest, JobRequest, ParseRequestError};
 pub use site::{Candidates, Rules, Site, SiteError, SiteGpu, Unresolved, Workload};

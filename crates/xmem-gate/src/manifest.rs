@@ -13,6 +13,17 @@ use crate::template_path::PathStep;
 use serde_json::Value;
 use tree::Node;
 
+/// Where annotations of a pod template are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AnnotationPlace {
+    /// The index of the document.
+    pub document: usize,
+    /// The path of the template in it.
+    pub path: Vec<PathStep>,
+    /// The map there that has the annotations: `metadata`, or another one from which a controller takes them.
+    pub holder: &'static str,
+}
+
 /// A manifest.
 #[derive(Clone, Debug)]
 pub struct Manifest {
@@ -36,24 +47,23 @@ impl Manifest {
         self.documents.iter().map(Node::value).collect()
     }
 
-    /// The text with annotations in the metadata of the pod templates at these places: the index of a
-    /// document, and a path in it. Values that are there are replaced.
+    /// The text with annotations of the pod templates at these places. Values that are there are replaced.
     ///
     /// # Errors
     /// If the text at a place cannot be changed, or the changed text says anything else than the manifest
     /// with these annotations.
     pub fn annotated(
         &self,
-        places: &[(usize, Vec<PathStep>)],
+        places: &[AnnotationPlace],
         annotations: &[(&str, String)],
     ) -> Result<String, ManifestError> {
         let mut expected = self.values();
         let mut edits = Vec::new();
-        for (document, path) in places {
+        for AnnotationPlace { document, path, holder } in places {
             let node = self.documents.get(*document).ok_or(ManifestError::Unverified)?;
-            edits.extend(edit::annotate(&self.text, node, path, annotations)?);
+            edits.extend(edit::annotate(&self.text, node, (path, holder), annotations)?);
             let value = expected.get_mut(*document).ok_or(ManifestError::Unverified)?;
-            expect(value, path, annotations).ok_or(ManifestError::Unverified)?;
+            expect(value, (path, holder), annotations).ok_or(ManifestError::Unverified)?;
         }
         let changed = edit::apply(&self.text, edits);
         match Self::parse(&changed) {
@@ -64,7 +74,11 @@ impl Manifest {
 }
 
 /// Sets annotations in a value.
-fn expect(value: &mut Value, path: &[PathStep], annotations: &[(&str, String)]) -> Option<()> {
+fn expect(
+    value: &mut Value,
+    (path, holder): (&[PathStep], &str),
+    annotations: &[(&str, String)],
+) -> Option<()> {
     let mut template = value;
     for step in path {
         template = match step {
@@ -74,7 +88,7 @@ fn expect(value: &mut Value, path: &[PathStep], annotations: &[(&str, String)]) 
     }
     let empty = || Value::Object(serde_json::Map::new());
     let mut map = template;
-    for key in ["metadata", "annotations"] {
+    for key in [holder, "annotations"] {
         map = map.as_object_mut()?.entry(key).or_insert_with(empty);
         if map.is_null() {
             *map = empty();
@@ -98,7 +112,7 @@ mod tests {
         let values = manifest.values();
         let places = values.iter().enumerate().flat_map(|(at, value)| {
             let templates = find_templates(value, &|_, _| Vec::new());
-            templates.into_iter().map(move |template| (at, template.path))
+            templates.into_iter().map(move |template| template.annotation_place(at))
         });
         let annotations =
             [("xmem.dev/peak-bytes", "123".to_owned()), ("xmem.dev/context-bytes", "4".to_owned())];

@@ -151,6 +151,38 @@ fn numbers_and_claims_hold_the_margin() {
 }
 
 #[test]
+fn a_train_job_is_annotated_for_the_job_set_that_is_made_of_it() {
+    let place = Place::new();
+    let job = "\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata:
+  name: train
+spec:
+  runtimeRef: {name: torch-distributed}
+  trainer:
+    numNodes: 2
+    resourcesPerNode:
+      limits:
+        nvidia.com/gpu: 1
+  podTemplateOverrides:
+  - targetJobs: [{name: node}]
+    spec:
+      nodeSelector:
+        nvidia.com/gpu.product: Tesla-T4
+";
+    place.0.put("train.yaml", job.as_bytes());
+    let ran = place.check(&["--k8s", "train.yaml", "--write"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("on t4-16g"), "{}", ran.stdout);
+    let written = place.text("train.yaml");
+    let (_, spec) = written.split_once("\nspec:\n").expect("a specification");
+    assert!(spec.starts_with("  annotations:\n    xmem.dev/peak-bytes: "), "{written}");
+    assert_eq!(place.check(&["--k8s", "train.yaml", "--write"]).code, 0);
+    assert_eq!(place.text("train.yaml"), written);
+}
+
+#[test]
 fn manifests_that_cannot_be_used_stay_unchanged() {
     let place = Place::new();
     let no_gpu = JOB.replace("nvidia.com/gpu: 2", "cpu: 2");

@@ -3,8 +3,9 @@
 use super::annotations::{Annotations, ParseAnnotationError};
 use super::nodes::NodeTerm;
 use super::quantity::whole_units;
+use crate::manifest::AnnotationPlace;
 use crate::template_path::PathStep;
-use serde_json::Value;
+use serde_json::{Value, json};
 use xmem::Bytes;
 
 /// A pod template of an object, or a pod.
@@ -23,6 +24,8 @@ pub struct PodTemplate {
     pub nodes: Vec<NodeTerm>,
     /// The local queue of Kueue in which its object waits (label `kueue.x-k8s.io/queue-name`).
     pub queue: Option<String>,
+    /// The map at the path that has its annotations.
+    holder: &'static str,
     /// True if its containers use claims of devices (dynamic resource allocation).
     pub claims_devices: bool,
     /// Its annotations, with those of the object where it has none.
@@ -65,6 +68,7 @@ impl PodTemplate {
             gpu_memory: None,
             nodes: NodeTerm::of_pod(spec),
             queue: queue(template).or_else(|| queue(object)),
+            holder: "metadata",
             claims_devices: false,
             annotations,
         };
@@ -74,6 +78,40 @@ impl PodTemplate {
             }
         }
         found
+    }
+
+    /// What a `TrainJob` of Kubeflow Trainer says of its nodes' pods (trainer.kubeflow.org/v1alpha1, TrainJobSpec): resources
+    /// of a node, selectors in overrides, annotations for the JobSet that is made of it. None if it leaves the resources
+    /// to its runtime.
+    pub(super) fn of_train_job(job: &Value) -> Option<Self> {
+        let spec = job.get("spec")?;
+        let resources = spec.get("trainer")?.get("resourcesPerNode")?;
+        let overrides = spec.get("podTemplateOverrides").and_then(Value::as_array);
+        let is_about_nodes = |one: &&Value| {
+            let targets = one.get("targetJobs").and_then(Value::as_array);
+            let is_node = |target: &Value| target.get("name").is_none_or(|name| name == "node");
+            targets.is_none_or(|all| all.is_empty() || all.iter().any(is_node))
+        };
+        // The later ones come first.
+        let selectors = overrides.into_iter().flatten().filter(is_about_nodes).rev();
+        let nodes = selectors
+            .filter_map(|one| one.get("spec"))
+            .find(|pod| pod.get("nodeSelector").is_some() || pod.get("affinity").is_some());
+        let template = json!({
+            "metadata": { "annotations": spec.get("annotations"), "labels": spec.get("labels") },
+            "spec": {
+                "containers": [{ "resources": resources }],
+                "nodeSelector": nodes.and_then(|pod| pod.get("nodeSelector")),
+                "affinity": nodes.and_then(|pod| pod.get("affinity")),
+            },
+        });
+        Some(Self { holder: "spec", ..Self::new(Vec::new(), &template, job) })
+    }
+
+    /// Where its annotations are written in a manifest.
+    #[must_use]
+    pub fn annotation_place(&self, document: usize) -> AnnotationPlace {
+        AnnotationPlace { document, path: self.path.clone(), holder: self.holder }
     }
 
     fn add(&mut self, container: &Value) {

@@ -62,6 +62,10 @@ const KINDS: [Kind; 20] = [
     ),
 ];
 
+/// A kind that has no pod templates, and says what its pods ask for. It is no owner about which was decided: the resources
+/// may be those of its runtime.
+const TRAIN_JOB: (&str, &str) = ("trainer.kubeflow.org", "TrainJob");
+
 /// The pod templates of an object, or of the objects of a `List`. `configured` gives the paths for kinds
 /// of the site, by API group and kind; they come before the built-in ones.
 #[must_use]
@@ -79,6 +83,9 @@ pub fn find_templates(
     }
     let mut paths = configured(group, kind);
     if paths.is_empty() {
+        if (group, kind) == TRAIN_JOB {
+            return PodTemplate::of_train_job(object).into_iter().collect();
+        }
         paths = built_in(group, kind);
     }
     let found = paths.iter().flat_map(|path| path.values(object));
@@ -120,9 +127,9 @@ pub(super) fn is_workload(group: &str, kind: &str) -> bool {
     find(group, kind).is_some()
 }
 
-/// The API groups and kinds whose pod templates are built in.
+/// The API groups and kinds of which is known what their pods ask for.
 pub fn workload_kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
-    KINDS.iter().map(|known| (known.group, known.kind))
+    KINDS.iter().map(|known| (known.group, known.kind)).chain([TRAIN_JOB])
 }
 
 #[cfg(test)]
@@ -136,6 +143,37 @@ mod tests {
             _ => Vec::new(),
         };
         find_templates(object, &configured).iter().map(PodTemplate::place).collect()
+    }
+
+    #[test]
+    fn a_train_job_says_what_its_nodes_ask_for() {
+        let job = |spec: Value| {
+            let object = json!({
+                "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+                "metadata": {"labels": {"kueue.x-k8s.io/queue-name": "team-a"}}, "spec": spec,
+            });
+            find_templates(&object, &|_, _| Vec::new())
+        };
+        let selector = |name: &str, product: &str| {
+            json!({"targetJobs": [{"name": name}],
+                   "spec": {"nodeSelector": {"nvidia.com/gpu.product": product}}})
+        };
+        let found = job(json!({
+            "annotations": {"xmem.dev/peak-bytes": "7"},
+            "trainer": {"numNodes": 2, "resourcesPerNode": {"limits": {"nvidia.com/gpu": 4}}},
+            "podTemplateOverrides":
+                [selector("node", "Tesla-T4"), selector("dataset-initializer", "none"), selector("node", "NVIDIA-L4")],
+        }));
+        let [template] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!(template.resources, [("nvidia.com/gpu".to_owned(), 4)]);
+        assert_eq!(template.nodes[0].products.as_deref(), Some(&["NVIDIA-L4".to_owned()][..]));
+        assert_eq!(template.queue.as_deref(), Some("team-a"));
+        assert_eq!(
+            template.annotations.as_ref().expect("read").peak.map(xmem::Bytes::get),
+            Some(7)
+        );
+        // The resources of its runtime are not known here.
+        assert_eq!(job(json!({"trainer": {"numNodes": 2}})), []);
     }
 
     #[test]

@@ -12,17 +12,17 @@ pub(super) struct Edit {
     text: String,
 }
 
-/// The maps that hold annotations, in a template.
-const MAPS: [&str; 2] = ["metadata", "annotations"];
+/// The map of annotations, in that of a place.
+const ANNOTATIONS: &str = "annotations";
 
 /// The indent of a map that is made.
 const INDENT: usize = 2;
 
-/// The changes that put annotations into the metadata of the template at `path`.
+/// The changes that put annotations into the map `holder` of the template at `path`.
 pub(super) fn annotate(
     text: &str,
     document: &Node,
-    path: &[PathStep],
+    (path, holder): (&[PathStep], &str),
     annotations: &[(&str, String)],
 ) -> Result<Vec<Edit>, ManifestError> {
     let mut template = document;
@@ -37,15 +37,15 @@ pub(super) fn annotate(
         refuse_shared(template)?;
     }
     let text = Text(text);
-    let Some((key, metadata)) = template.entry(MAPS[0]) else {
-        return Ok(vec![text.entry(template, &MAPS, annotations)?]);
+    let Some((key, metadata)) = template.entry(holder) else {
+        return Ok(vec![text.entry(template, &[holder, ANNOTATIONS], annotations)?]);
     };
     refuse_shared(metadata)?;
     if metadata.is_null() || is_empty(metadata) {
-        return text.filled(template, key, metadata, &MAPS[1..], annotations);
+        return text.filled(template, key, metadata, &[ANNOTATIONS], annotations);
     }
-    let Some((key, own)) = metadata.entry(MAPS[1]) else {
-        return Ok(vec![text.entry(metadata, &MAPS[1..], annotations)?]);
+    let Some((key, own)) = metadata.entry(ANNOTATIONS) else {
+        return Ok(vec![text.entry(metadata, &[ANNOTATIONS], annotations)?]);
     };
     refuse_shared(own)?;
     if own.is_null() || is_empty(own) {

@@ -12,7 +12,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use xmem::Bytes;
 use xmem_gate::kubernetes::{Annotations, Placement, find_templates, placement};
-use xmem_gate::{Manifest, PathStep, Rules, Unresolved};
+use xmem_gate::{AnnotationPlace, Manifest, PathStep, Rules, Unresolved};
 use xmem_report::check::CheckDocument;
 
 /// A manifest with pods that ask for GPUs.
@@ -20,8 +20,8 @@ use xmem_report::check::CheckDocument;
 pub(super) struct Pods {
     file: PathBuf,
     manifest: Manifest,
-    /// The places of the pod templates: the index of a document, and a path in it.
-    places: Vec<(usize, Vec<PathStep>)>,
+    /// The places of the annotations of its pod templates.
+    places: Vec<AnnotationPlace>,
     /// The devices of the template that gets the smallest one.
     pub(super) placement: Placement,
     /// The rules of its namespace.
@@ -61,7 +61,7 @@ impl Pods {
                 let Some(placed) = placement(&template, site, &rules).map_err(unresolved)? else {
                     continue;
                 };
-                places.push((document, template.path));
+                places.push(template.annotation_place(document));
                 let smallest = |placed: &Placement| placed.devices.first().map(|d| d.memory);
                 if found.as_ref().is_none_or(|(known, _)| smallest(&placed) < smallest(known)) {
                     found = Some((placed, rules));
