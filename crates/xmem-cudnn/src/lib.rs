@@ -6,7 +6,7 @@
 //! command line and of the library: it searches for cuDNN as the [`SourceSettings`] say, and takes the
 //! fitted model where it finds none.
 //!
-//! `backend` is the only module with unsafe code.
+//! `backend` and `preload` are the only modules with unsafe code.
 #![deny(unsafe_code)]
 
 mod automatic;
@@ -21,6 +21,12 @@ mod library;
 #[cfg(unix)]
 #[expect(clippy::disallowed_methods, reason = "a worker learns its parent from a variable")]
 mod parent;
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "libraries are loaded from files in memory")]
+mod preload;
+#[cfg(not(target_os = "linux"))]
+#[path = "preload_elsewhere.rs"]
+mod preload;
 mod process;
 mod properties;
 mod query;
@@ -29,6 +35,7 @@ mod search;
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
 mod settings;
 mod splits;
+#[cfg(target_os = "linux")]
 mod stubs;
 #[cfg(unix)]
 #[expect(clippy::disallowed_methods, reason = "lists the parts of a library")]

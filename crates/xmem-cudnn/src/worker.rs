@@ -1,9 +1,10 @@
 //! The worker process, which has cuDNN loaded: questions in, answers out.
 
-use crate::backend::{self, Backend};
+use crate::backend::Backend;
 use crate::heuristics::Device;
 #[cfg(unix)]
 use crate::parent;
+use crate::preload::preload_stubs;
 use crate::query::Query;
 use std::error::Error;
 use std::io::{BufRead, Write};
@@ -48,7 +49,7 @@ pub fn serve(
 ) -> Result<(), Box<dyn Error>> {
     #[cfg(unix)]
     parent::end_with(parent::of_worker(PARENT_VARIABLE));
-    backend::preload_stubs()?;
+    preload_stubs()?;
     let backend = match Backend::load(library) {
         Ok(backend) => backend,
         Err(error) => {
