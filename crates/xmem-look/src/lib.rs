@@ -5,6 +5,11 @@
 #![forbid(unsafe_code)]
 
 mod browser;
+#[cfg(unix)]
+mod hang_up;
+#[cfg(not(unix))]
+#[path = "hang_up_elsewhere.rs"]
+mod hang_up;
 mod key;
 mod layout;
 mod session;

@@ -1,6 +1,7 @@
 //! The terminal while a run is looked at: raw mode and the other screen, given back however it ends.
 
 use crate::browser::Browser;
+use crate::hang_up::{HANG_UP, SIGNALS};
 use crate::key::{Key, KeyOutcome};
 use crate::view::{Palette, draw};
 use crate::wait::{Arrival, Events};
@@ -13,7 +14,6 @@ use ratatui_core::backend::Backend;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
 use ratatui_crossterm::CrosstermBackend;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -68,7 +68,7 @@ fn turns<W: Write>(
             match events.wait(WAIT)? {
                 Arrival::Event(event) => break event,
                 Arrival::Nothing => {}
-                Arrival::HangUp => return Ok(Ended::BySignal(SIGHUP)),
+                Arrival::HangUp => return Ok(Ended::BySignal(HANG_UP)),
             }
         };
         let key = match event {
@@ -110,7 +110,7 @@ struct Signals {
 impl Signals {
     fn new() -> io::Result<Self> {
         let mut signals = Self { received: Arc::default(), ids: Vec::new() };
-        for signal in [SIGHUP, SIGINT, SIGTERM] {
+        for signal in SIGNALS {
             let received = Arc::clone(&signals.received);
             signals.ids.push(flag::register_usize(signal, received, signal as usize)?);
         }

@@ -4,11 +4,9 @@
 //! and again. It is asked for events only where there is a terminal, and in a thread of its own: the terminal may go
 //! between the question and the reading.
 
+use crate::hang_up::is_gone;
 use crossterm::event::{self, Event};
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use std::io::{self, IsTerminal};
-use std::os::fd::AsFd;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -85,22 +83,4 @@ fn next(pause: Duration) -> io::Result<Option<Event>> {
         return event::read().map(Some);
     }
     is_gone(pause).map(|_| None)
-}
-
-/// Waits until a terminal can be read, a signal comes, or the time is over. Returns whether a terminal is gone.
-fn is_gone(longest: Duration) -> io::Result<bool> {
-    let (input, output) = (io::stdin(), io::stdout());
-    let mut terminals = vec![PollFd::new(output.as_fd(), PollFlags::POLLIN)];
-    if input.is_terminal() {
-        terminals.push(PollFd::new(input.as_fd(), PollFlags::POLLIN));
-    }
-    let timeout = PollTimeout::try_from(longest).unwrap_or(PollTimeout::MAX);
-    match poll(&mut terminals, timeout) {
-        Ok(_) => {}
-        Err(Errno::EINTR) => return Ok(false),
-        Err(error) => return Err(error.into()),
-    }
-    let gone = PollFlags::POLLHUP | PollFlags::POLLERR | PollFlags::POLLNVAL;
-    let found = terminals.iter().filter_map(PollFd::revents);
-    Ok(found.into_iter().any(|flags| flags.intersects(gone)))
 }
