@@ -65,6 +65,7 @@ impl Coverage {
     ///
     /// # Errors
     /// The first path to which the user can write and which belongs to others.
+    #[cfg(any(target_os = "linux", test))]
     pub(crate) fn of_one_user(
         self,
         written: &[PathBuf],

@@ -59,11 +59,13 @@ impl Assumptions {
     }
 
     /// The highest shares, by name.
+    #[cfg(unix)]
     pub(crate) fn highest(&self) -> BTreeMap<&'static str, f64> {
         self.0.iter().map(|(name, shares)| (*name, shares.high)).collect()
     }
 
     /// Names of assumptions with one share, or of all if the peaks at the lowest shares are known.
+    #[cfg(unix)]
     pub(crate) fn bounded(&self, is_lowest_known: bool) -> Vec<&'static str> {
         let bounded = self.0.iter().filter(|(_, shares)| is_lowest_known || !shares.is_range());
         bounded.map(|(name, _)| *name).collect()

@@ -86,6 +86,7 @@ mod signals;
 mod snapshot;
 #[cfg(unix)]
 mod trace_name;
+#[cfg(unix)]
 mod tree;
 #[cfg(unix)]
 mod watch;

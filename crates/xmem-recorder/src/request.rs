@@ -145,6 +145,7 @@ pub enum PlanMark {
 
 impl PlanMark {
     /// The name for the hook.
+    #[cfg(unix)]
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Step => "step",

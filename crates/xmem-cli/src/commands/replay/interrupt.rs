@@ -2,10 +2,8 @@
 
 use crate::exit::Exit;
 use crate::global::Verbosity;
-use crate::terminal::say;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
-use signal_hook::iterator::Signals;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,16 +39,7 @@ impl Interrupt {
             flag::register(signal, Arc::clone(own))?;
         }
         if verbosity != Verbosity::Quiet {
-            let mut signals = Signals::new([SIGINT, SIGTERM])?;
-            let note = move || {
-                if signals.forever().next().is_some() {
-                    say(
-                        "note: interrupted: finishing the traces in progress; interrupt again to stop \
-                         immediately",
-                    );
-                }
-            };
-            std::thread::Builder::new().spawn(note)?;
+            say_when_interrupted()?;
         }
         Ok(())
     }
@@ -78,4 +67,23 @@ impl Interrupt {
             (false, false) => None,
         }
     }
+}
+
+/// Says what the first signal does.
+#[cfg(unix)]
+fn say_when_interrupted() -> io::Result<()> {
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
+    let note = move || {
+        if signals.forever().next().is_some() {
+            crate::terminal::say(
+                "note: interrupted: finishing the traces in progress; interrupt again to stop \
+                 immediately",
+            );
+        }
+    };
+    std::thread::Builder::new().spawn(note).map(drop)
+}
+#[cfg(not(unix))]
+fn say_when_interrupted() -> io::Result<()> {
+    Ok(())
 }
