@@ -156,8 +156,8 @@ pub(crate) const EXPLAINED: &[Explanation] = &[
         code: "XM0525",
         exit: Exit::Unreadable,
         title: "no virtual GPU",
-        cause: "The virtual GPU needs a build of PyTorch with kernels for the device, a folder for its libraries, and \
-             address space without a limit.",
+        cause: "The virtual GPU needs Linux on x86-64 with glibc, a build of PyTorch with kernels for the device, a folder \
+             for its libraries, and address space without a limit.",
         example: "TMPDIR='/tmp/a b' xmem profile --virtual-gpu a100-40g -- python train.py",
         fix: "Correct what the message names, or record on the CPU: `xmem profile --engine cpu -- python train.py`.",
     },

@@ -127,9 +127,9 @@ impl From<RecordError> for CliError {
             ),
             RecordError::NoVirtualGpu { .. } => (
                 Exit::Unreadable,
-                "the virtual GPU needs a folder (TMPDIR) without a space or colon in its path, on a file \
-                 system that is not mounted with noexec, and address space without a limit (`ulimit -v \
-                 unlimited`); --engine cpu records without a virtual GPU"
+                "the virtual GPU needs Linux on x86-64 with glibc, a folder (TMPDIR) without a space or \
+                 colon in its path, on a file system that is not mounted with noexec, and address space \
+                 without a limit (`ulimit -v unlimited`); --engine cpu records without a virtual GPU"
                     .to_owned(),
             ),
             RecordError::OtherUser { to, .. } => (
