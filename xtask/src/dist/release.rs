@@ -12,9 +12,6 @@ use xmem_task::{Error, TaskError, repo, run};
 /// The version of everything.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The wheels of a release.
-const WHEELS: [&str; 2] = ["x86_64-unknown-linux-gnu", "x86_64-unknown-linux-musl"];
-
 /// What is to be made.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -62,7 +59,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let name = format!("xmem-{VERSION}-{}-{}", std::env::consts::ARCH, std::env::consts::OS);
     let program = folder.join(&name);
     package::run(Some(program.clone()))?;
-    wheel::run(&WHEELS.map(str::to_owned), Some(folder.clone()))?;
+    wheel::run(&wheel::targets(), Some(folder.clone()))?;
     run::step("Debian package", || debian(&program.join("xmem"), &folder, &packager))?;
     run::step("archive", || archive(&folder, &name))?;
     fs::remove_dir_all(&program).map_err(Error::file(&program))?;

@@ -1,7 +1,8 @@
 //! `cargo xtask wheel`: wheels of the program with its Python package, for pip and uv.
 //!
-//! maturin packs them, and Zig is the linker and the C compiler: the programs need no newer glibc than that of
-//! manylinux2014 (2.17), whatever this machine has. Both come from PyPI, pinned, into an environment of their own.
+//! maturin packs them, and Zig is the linker and the C compiler: wheels for other systems are built on this machine, and
+//! those for Linux need no newer glibc than that of manylinux2014 (2.17), whatever this machine has. Both come from PyPI,
+//! pinned, into an environment of their own.
 
 use super::paths::{self, Remapped};
 use std::fs;
@@ -18,15 +19,41 @@ const PACKAGES: [&str; 2] = ["maturin==1.16.0", "ziglang==0.17.1"];
 /// The largest wheel, in bytes.
 const SIZE_LIMIT: u64 = 12_000_000;
 
-/// The systems that there are wheels for: the target of rustc, and the tag of the wheel. The virtual GPU is on the first
-/// one alone; on the other one the program records on the CPU.
-const SYSTEMS: [(&str, &str); 2] =
-    [("x86_64-unknown-linux-gnu", "manylinux2014"), ("x86_64-unknown-linux-musl", "musllinux_1_2")];
+/// A system that there is a wheel for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct System {
+    /// The target of rustc.
+    target: &'static str,
+    /// The platform in the name of the wheel.
+    platform: &'static str,
+}
+
+/// The systems that there are wheels for. The virtual GPU is on the first one alone.
+const SYSTEMS: [System; 5] = [
+    System { target: "x86_64-unknown-linux-gnu", platform: "manylinux2014_x86_64" },
+    System { target: "x86_64-unknown-linux-musl", platform: "musllinux_1_2_x86_64" },
+    System { target: "aarch64-unknown-linux-gnu", platform: "manylinux2014_aarch64" },
+    System { target: "aarch64-unknown-linux-musl", platform: "musllinux_1_2_aarch64" },
+    System { target: "x86_64-pc-windows-gnu", platform: "win_amd64" },
+];
+
+impl System {
+    /// What maturin is asked for: a release of the C library, on Linux.
+    fn compatibility(self) -> Option<&'static str> {
+        let (machine, _) = self.target.split_once('-').expect("a target has a machine");
+        self.platform.strip_suffix(machine)?.strip_suffix('_')
+    }
+
+    /// The file of the program.
+    fn program(self) -> &'static str {
+        if self.target.contains("-windows-") { "xmem.exe" } else { "xmem" }
+    }
+}
 
 /// A wheel that cannot be had.
 #[derive(Debug, thiserror::Error)]
 enum WheelError {
-    #[error("there are no wheels for `{target}`: choose one of {}", SYSTEMS.map(|(name, _)| name).join(", "))]
+    #[error("there are no wheels for `{target}`: choose one of {}", SYSTEMS.map(|system| system.target).join(", "))]
     Target { target: String },
     #[error("the wheel for {target} is not in `{}`", folder.display())]
     Missing { target: &'static str, folder: PathBuf },
@@ -45,12 +72,12 @@ pub(crate) fn run(targets: &[String], out: Option<PathBuf>) -> Result<(), Error>
     let tools = target.join("wheel-tools");
     run::step("maturin and Zig", || install(&tools))?;
     let mut lines = Vec::new();
-    for (triple, tag) in systems {
-        run::step(triple, || {
-            let wheel = build(triple, tag, &tools, &target.join("wheel-build"), &out)?;
+    for system in systems {
+        run::step(system.target, || {
+            let wheel = build(system, &tools, &target.join("wheel-build"), &out)?;
             let size = fs::metadata(&wheel).map_err(Error::file(&wheel))?.len();
             if size > SIZE_LIMIT {
-                return Err(WheelError::TooLarge { target: triple, size }.into());
+                return Err(WheelError::TooLarge { target: system.target, size }.into());
             }
             lines.push(format!("{} ({:.1} MB)", wheel.display(), size as f64 / 1e6));
             Ok(())
@@ -60,12 +87,17 @@ pub(crate) fn run(targets: &[String], out: Option<PathBuf>) -> Result<(), Error>
     Ok(())
 }
 
-fn systems(targets: &[String]) -> Result<Vec<(&'static str, &'static str)>, Error> {
+/// The targets of all wheels.
+pub(crate) fn targets() -> Vec<String> {
+    SYSTEMS.map(|system| system.target.to_owned()).to_vec()
+}
+
+fn systems(targets: &[String]) -> Result<Vec<System>, Error> {
     if targets.is_empty() {
         return Ok(vec![SYSTEMS[0]]);
     }
     let find = |target: &String| {
-        let found = SYSTEMS.into_iter().find(|(triple, _)| triple == target);
+        let found = SYSTEMS.into_iter().find(|system| system.target == target);
         found.ok_or_else(|| WheelError::Target { target: target.clone() }.into())
     };
     targets.iter().map(find).collect()
@@ -81,22 +113,16 @@ fn install(tools: &Path) -> Result<(), Error> {
     run::succeed(Command::new(python).args(pip).args(PACKAGES))
 }
 
-fn build(
-    triple: &'static str,
-    tag: &str,
-    tools: &Path,
-    target: &Path,
-    out: &Path,
-) -> Result<PathBuf, Error> {
+fn build(system: System, tools: &Path, target: &Path, out: &Path) -> Result<PathBuf, Error> {
     // Nothing happens if it is there. Without rustup, cargo says what is missing.
-    let _ = Command::new("rustup").args(["target", "add", triple]).status();
+    let _ = Command::new("rustup").args(["target", "add", system.target]).status();
     let rows = paths::remapped(target.to_owned());
     let path = std::env::var_os("PATH").unwrap_or_default();
     let tools_first = std::iter::once(tools.join("bin")).chain(std::env::split_paths(&path));
     let path = std::env::join_paths(tools_first).expect("the parts of a PATH");
     let mut command = Command::new(tools.join("bin/maturin"));
     command
-        .args(["build", "--zig", "--compatibility", tag, "--target", triple, "--out"])
+        .args(["build", "--zig", "--target", system.target, "--out"])
         .arg(out)
         .arg("--target-dir")
         .arg(target)
@@ -106,11 +132,13 @@ fn build(
         // Of the build that started this program.
         .env_remove("CARGO")
         .current_dir(repo::root().join(PROJECT));
+    if let Some(tag) = system.compatibility() {
+        command.args(["--compatibility", tag]);
+    }
     run::succeed(&mut command)?;
-    check(&target.join(triple).join("dist/xmem"), &rows)?;
-    let (machine, _) = triple.split_once('-').expect("a target has a machine");
-    newest(out, tag, machine)?
-        .ok_or_else(|| WheelError::Missing { target: triple, folder: out.to_owned() }.into())
+    check(&target.join(system.target).join("dist").join(system.program()), &rows)?;
+    newest(out, system.platform)?
+        .ok_or_else(|| WheelError::Missing { target: system.target, folder: out.to_owned() }.into())
 }
 
 /// Fails if the program has folders of this machine in it.
@@ -120,12 +148,12 @@ fn check(program: &Path, rows: &[Remapped]) -> Result<(), Error> {
 }
 
 /// The wheel of a system that was written last.
-fn newest(folder: &Path, tag: &str, machine: &str) -> Result<Option<PathBuf>, Error> {
+fn newest(folder: &Path, platform: &str) -> Result<Option<PathBuf>, Error> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(Error::file(folder))? {
         let path = entry.map_err(Error::file(folder))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name.contains(tag) && name.ends_with(&format!("_{machine}.whl")) {
+        if name.contains(platform) && name.ends_with(".whl") {
             let written = fs::metadata(&path).and_then(|data| data.modified());
             found.push((written.map_err(Error::file(&path))?, path));
         }
@@ -144,5 +172,14 @@ mod tests {
         assert_eq!(systems(&[musl]).expect("known"), [SYSTEMS[1]]);
         let error = systems(&["sparc".to_owned()]).expect_err("unknown").to_string();
         assert!(error.contains("x86_64-unknown-linux-gnu, x86_64-unknown-linux-musl"), "{error}");
+    }
+
+    #[test]
+    fn maturin_is_asked_for_a_c_library_on_linux_alone() {
+        let asked = SYSTEMS.map(System::compatibility);
+        let linux = [Some("manylinux2014"), Some("musllinux_1_2")];
+        assert_eq!(asked[..2], linux);
+        assert_eq!(asked[2..4], linux);
+        assert_eq!(asked[4..], [None]);
     }
 }

@@ -25,8 +25,8 @@ pub(crate) enum Release {
     },
     /// Build a wheel: the program with its Python package, for pip and uv
     ///
-    /// It runs on systems with glibc 2.17 or later, or with musl, whatever this machine has. Needs PyPI for maturin and
-    /// Zig, and rustup for targets that are not installed.
+    /// It runs on Linux with glibc 2.17 or later or with musl, on x86-64 or aarch64, or on Windows, whatever this machine
+    /// has. Needs PyPI for maturin and Zig, and rustup for targets that are not installed.
     Wheel {
         /// Target of rustc, several with commas or repeated [default: x86_64-unknown-linux-gnu]
         #[arg(long, value_name = "TRIPLE", value_delimiter = ',')]
