@@ -122,7 +122,7 @@ fn build(system: System, tools: &Path, target: &Path, out: &Path) -> Result<Path
     let path = std::env::join_paths(tools_first).expect("the parts of a PATH");
     let mut command = Command::new(tools.join("bin/maturin"));
     command
-        .args(["build", "--zig", "--target", system.target, "--out"])
+        .args(["build", "--zig", "--compression-level", "9", "--target", system.target, "--out"])
         .arg(out)
         .arg("--target-dir")
         .arg(target)
