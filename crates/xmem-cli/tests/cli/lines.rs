@@ -336,8 +336,11 @@ fn wrong_usage_loses_nothing() {
     folder.put("out", b"precious");
     let rows: [(&[&str], &str); 7] = [
         (&["-f", "jsonl", "--skip-done"], "--output"),
-        (&["-f", "json", "-o", &out, "--skip-done"], "add --format jsonl or --format csv"),
-        (&["-o", &out, "--skip-done"], "add --format jsonl or --format csv"),
+        (
+            &["-f", "json", "-o", &out, "--skip-done"],
+            "add --format jsonl, --format csv or --format parquet",
+        ),
+        (&["-o", &out, "--skip-done"], "add --format jsonl, --format csv or --format parquet"),
         (&["-f", "csv", "-o", &out, "--skip-done", "-"], "give file names"),
         (&["-f", "csv", "-o", &out, "--jobs", "0"], "--jobs"),
         (&["-f", "jsonl", "-o", &out, "--alloc-conf", "max_split_size:32"], "max_split_size_mb"),
