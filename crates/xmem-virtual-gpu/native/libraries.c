@@ -210,7 +210,8 @@ API(void, size_of_split)(int ranks) { size_of_split = ranks; }
 API(int, ncclCommSplit)(struct communicator *from, int color, int key, struct communicator **at, void *config) {
   (void)config;
   NEEDS_COMMUNICATOR(from);
-  if (color < 0) { *at = NULL; return 0; }
+  // NCCL_SPLIT_NOCOLOR; other negative numbers are colors, which PyTorch up to 2.5 makes of a hash.
+  if (color == -1) { *at = NULL; return 0; }
   // Ranks are ordered by their keys; PyTorch's are the new ranks (ProcessGroupNCCL.cpp, `NCCLComm::split`), and its
   // process groups ask for them (since 2.15).
   int ranks = size_of_split > 0 && size_of_split <= from->ranks ? size_of_split : from->ranks;

@@ -1,5 +1,6 @@
 """The libraries above CUDA: linear algebra, transforms, sparse matrices, neural networks, collectives."""
 
+import ctypes
 import os
 import tempfile
 
@@ -250,6 +251,13 @@ def nccl():
             assert torch.cuda.nccl.version() > (2, 0)
         finally:
             dist.destroy_process_group()
+    # A negative color, which is a hash of ranks, had no communicator: only -1 has none.
+    library, whole = ctypes.CDLL("libnccl.so.2"), ctypes.c_void_p()
+    assert library.ncclCommInitAll(ctypes.byref(whole), 1, None) == 0 and whole.value
+    for color, exists in [(7, True), (-934961569, True), (-1, False)]:
+        part = ctypes.c_void_p()
+        assert library.ncclCommSplit(whole, color, 0, ctypes.byref(part), None) == 0
+        assert bool(part.value) == exists, color
 
 
 @area("Sorting, reductions, scans (CUB)", MODELED, "temporary storage is what the compiled code asks for; a size that "
