@@ -15,7 +15,7 @@ trace=$PWD/traces/mlp_adam/trace.json.zst
 
 for release in 3.9 3.11 3.13; do
     if ! uv python find --quiet --no-project "$release" >/dev/null && ! uv python install --quiet "$release"; then
-        echo "Python $release is not at hand: not tried" >&2
+        echo "Python $release is not available: not tried" >&2
         continue
     fi
     start=$(date +%s.%N)
