@@ -140,9 +140,18 @@ fn the_place_of_a_table_is_a_folder_and_its_parts_are_tables() {
     assert!(file.code == 2 && file.stderr.contains("is a file"), "{}", file.stderr);
     std::fs::remove_file(folder.path("answers")).expect("removed");
     std::fs::create_dir(folder.path("answers")).expect("created");
-    folder.put("answers/other.parquet", b"not Parquet");
+    let other = "answers/device=__HIVE_DEFAULT_PARTITION__/part-0.parquet";
+    std::fs::create_dir_all(folder.path("answers/device=__HIVE_DEFAULT_PARTITION__"))
+        .expect("created");
+    folder.put(other, b"not Parquet");
     let other = replay(&folder, &["--device", "t4-16g", "--skip-done"]);
-    assert!(other.code == 3 && other.stderr.contains("other.parquet"), "{}", other.stderr);
+    assert!(other.code == 3 && other.stderr.contains("part-0.parquet"), "{}", other.stderr);
+    // What somebody else had there was removed.
+    assert_eq!(parts(&folder).len(), 1);
+    let snapshot = replay(&folder, &["--device", "t4-16g", "--snapshot", "s.pickle"]);
+    assert!(snapshot.code == 2 && snapshot.stderr.contains("--snapshot"), "{}", snapshot.stderr);
+    let vary = replay(&folder, &["--device", "t4-16g", "--vary", "batch=1..4"]);
+    assert!(vary.code == 2 && vary.stderr.contains("XM0412"), "{}", vary.stderr);
     let lines = xmem(["replay", &runs, "--device", "t4-16g", "-f", "jsonl", "-o", "s3://bucket/x"]);
     assert!(lines.code == 2 && lines.stderr.contains("--format parquet"), "{}", lines.stderr);
 }

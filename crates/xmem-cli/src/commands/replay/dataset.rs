@@ -93,14 +93,8 @@ impl Dataset {
         settings: &[Settings],
     ) -> Result<Completed, CliError> {
         let known = Known::new(traces, settings, str::to_owned);
-        let mut done = Completed::default();
+        let (mut done, mut errors) = (Completed::default(), Vec::new());
         for name in self.place.names()? {
-            if name.starts_with(NO_DEVICE) {
-                if self.is_own(&name) {
-                    self.place.remove(&name)?;
-                }
-                continue;
-            }
             let answers = xmem_view::columns_of_parquet(self.place.read(&name)?, ANSWERS)
                 .and_then(|columns| answers_of_columns(&columns))
                 .map_err(|problem| ReplayFailure::ForeignPart {
@@ -108,7 +102,12 @@ impl Dataset {
                     problem,
                 })?;
             answers.into_iter().for_each(|answer| known.add(answer, &mut done));
+            if name.starts_with(NO_DEVICE) && self.is_own(&name) {
+                errors.push(name);
+            }
         }
+        // Once all files are known to be parts of a table.
+        errors.iter().try_for_each(|name| self.place.remove(name))?;
         Ok(done)
     }
 

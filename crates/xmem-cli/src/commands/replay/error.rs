@@ -19,6 +19,9 @@ failures! {
             example: "xmem replay a.json b.json --device t4-16g --snapshot out.pickle",
             fix: "Run `xmem replay` once for each, with a different file after `--snapshot`.",
         },
+        #[error("--snapshot goes with the answer about one trace, and --format parquet writes a table")]
+        #[diagnostic(help("run the command once for each, or choose --format json"))]
+        SnapshotWithParquet => Usage XM0411,
         #[error("--vary answers one question about one trace: {problem}")]
         #[diagnostic(help("{advice}"))]
         Vary { problem: String, advice: &'static str } => Usage XM0412 {

@@ -22,7 +22,10 @@ pub(super) fn check(args: &ReplayArgs) -> Result<(), ReplayFailure> {
         ("--snapshot writes the run that was recorded", args.answer.snapshot.is_some()),
         ("--min-capacity is about the run that was recorded", args.answer.min_capacity),
         ("--skip-done is for many traces", args.many.skip_done),
-        ("its formats are text and json", args.answer.format.lines().is_some()),
+        (
+            "its formats are text and json",
+            !matches!(args.answer.format, ReplayFormat::Text | ReplayFormat::Json),
+        ),
     ];
     if let Some((problem, _)) = refused.iter().find(|(_, given)| *given) {
         let advice = "remove that option, or --vary";

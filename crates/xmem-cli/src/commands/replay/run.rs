@@ -116,6 +116,9 @@ fn checked(args: &ReplayArgs) -> Result<Vec<Settings>, CliError> {
     if args.many.skip_done && format.lines().is_none() && !is_parquet {
         return Err(ReplayFailure::SkipDoneForm.into());
     }
+    if is_parquet && args.answer.snapshot.is_some() {
+        return Err(ReplayFailure::SnapshotWithParquet.into());
+    }
     match &args.answer.output {
         None if is_parquet => return Err(ReplayFailure::NoFolder.into()),
         Some(output) if is_parquet && output.is_file() => {
