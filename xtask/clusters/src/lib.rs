@@ -17,6 +17,7 @@ mod evaluation;
 mod folder;
 pub mod kubernetes;
 mod options;
+mod python;
 pub mod ray;
 pub mod slurm;
 

@@ -8,6 +8,7 @@ use crate::daemon::{Daemon, free_ports};
 use crate::evaluation::{Evaluation, PARTS};
 use crate::folder::Folder;
 use crate::options::Options;
+use crate::python;
 use std::ffi::OsStr;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -49,7 +50,7 @@ pub fn run(options: &Options) -> Result<(), Error> {
     let mut tally = Tally::new("test-ray");
     let xmem = program::find(options.program.as_deref(), Profile::Dev)?;
     let folder = Folder::new(options.folder.clone(), "ray")?;
-    let python = environment(folder.path())?;
+    let python = python::environment(folder.path(), &PACKAGES)?;
     let [port] = free_ports()?;
     let server = python.join("moto_server");
     let mut server =
@@ -80,23 +81,6 @@ pub fn run(options: &Options) -> Result<(), Error> {
         }
     }
     tally.finish()
-}
-
-/// Makes a Python environment; gives the folder of its programs.
-fn environment(folder: &Path) -> Result<PathBuf, Error> {
-    let environment = folder.join("python");
-    let programs = environment.join("bin");
-    let mut make = Command::new("python3");
-    make.args(["-m", "venv"]).arg(&environment);
-    let mut install = Command::new(programs.join("python"));
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
-    for command in [&mut make, &mut install] {
-        let status = command.status().map_err(Error::start("python3"))?;
-        if !status.success() {
-            return Err(Error::Failed { command: format!("{command:?}") });
-        }
-    }
-    Ok(programs)
 }
 
 /// What the cases share.

@@ -2,7 +2,8 @@
 
 use super::cluster;
 use super::programs::Program;
-use std::path::{Path, PathBuf};
+use crate::python;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use xmem_task::tally::text_of;
 use xmem_task::{Error, repo};
@@ -19,7 +20,8 @@ pub(super) fn check(folder: &Path) -> Result<Vec<String>, Error> {
         return Ok(vec![format!("{PAGE} lacks a program of submitit or of TorchX")]);
     };
     let home = folder.join("launchers");
-    let python = environment(&home)?;
+    std::fs::create_dir_all(&home).map_err(Error::file(&home))?;
+    let python = python::environment(&home, &PACKAGES)?;
     let bench = Bench { folder, home: &home, python: &python };
     bench.put_trace("mlp_adam")?;
     let mut complaints = Vec::new();
@@ -39,21 +41,6 @@ pub(super) fn check(folder: &Path) -> Result<Vec<String>, Error> {
 fn block<'t>(page: &'t str, language: &str) -> Option<&'t str> {
     let (_, rest) = page.split_once(&format!("\n```{language}\n"))?;
     rest.split_once("```\n").map(|(block, _)| block)
-}
-
-/// Makes a Python environment; gives the folder of its programs.
-fn environment(home: &Path) -> Result<PathBuf, Error> {
-    std::fs::create_dir_all(home).map_err(Error::file(home))?;
-    let environment = home.join("python");
-    let programs = environment.join("bin");
-    let mut make = Command::new("python3");
-    make.args(["-m", "venv"]).arg(&environment);
-    let mut install = Command::new(programs.join("python"));
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
-    for command in [&mut make, &mut install] {
-        xmem_task::run::succeed(command)?;
-    }
-    Ok(programs)
 }
 
 struct Bench<'a> {
