@@ -59,9 +59,7 @@ impl Dataset {
         let place = match address {
             Some(text) => {
                 let address = text.parse().map_err(ObjectsFailure::from)?;
-                let folder = ObjectFolder::new(address).map_err(ObjectsFailure::from)?;
-                folder.check().map_err(ObjectsFailure::from)?;
-                Place::Objects(folder)
+                Place::Objects(ObjectFolder::new(address).map_err(ObjectsFailure::from)?)
             }
             None => Place::Folder(output.to_owned()),
         };
