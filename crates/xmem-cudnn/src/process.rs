@@ -109,7 +109,7 @@ fn end_group(worker: &Child) {
     }
 }
 
-/// True once a worker has ended, which stays to be waited for. Elsewhere than on Linux there is no cuDNN that answers.
+/// True once a worker has ended, which stays to be waited for. Only on Linux does a cuDNN answer.
 #[cfg(target_os = "linux")]
 fn has_ended(worker: &Child) -> bool {
     use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};

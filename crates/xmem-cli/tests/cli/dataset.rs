@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use walkdir::WalkDir;
 
-/// A folder with three jobs and a file that is none.
+/// A folder with three jobs and a letter.
 fn place() -> Folder {
     let folder = Folder::empty();
     std::fs::create_dir(folder.path("runs")).expect("created");

@@ -62,8 +62,8 @@ const KINDS: [Kind; 20] = [
     ),
 ];
 
-/// A kind that has no pod templates, and says what its pods ask for. It is no owner about which was decided: the resources
-/// may be those of its runtime.
+/// A kind without pod templates, which says what its pods ask for. The JobSet that is made of it is decided as well, as the
+/// resources may be those of its runtime.
 const TRAIN_JOB: (&str, &str) = ("trainer.kubeflow.org", "TrainJob");
 
 /// The pod templates of an object, or of the objects of a `List`. `configured` gives the paths for kinds

@@ -180,7 +180,7 @@ def replay(trace: StrPath, device: Optional[str] = None, **options: Option) -> R
     with underscores: `alloc_conf="expandable_segments:True"`, `torch="2.6"`, `what_if="zero-grad=pos1"`,
     `min_capacity=True`.
 
-    Raises `xmem.InputError` for a file that is no recording, and `xmem.UsageError` for an unknown device or option.
+    Raises `xmem.InputError` for a file that is not a recording, and `xmem.UsageError` for an unknown device or option.
 
     >>> import xmem
     >>> xmem.replay("traces/mlp_adam/trace.json.zst", capacity="300MiB").fits

@@ -93,7 +93,7 @@ fn is_formula(text: &str) -> bool {
     text.starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err()
 }
 
-/// The error message with its causes; null if there is none.
+/// The error message with its causes; null without an error.
 fn error(document: &Value) -> Value {
     let causes = document["causes"].as_array().into_iter().flatten();
     let all = std::iter::once(&document["error"]).chain(causes);

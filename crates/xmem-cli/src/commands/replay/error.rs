@@ -76,8 +76,8 @@ failures! {
             example: "xmem replay runs --device t4-16g --format jsonl -o /full/answers.jsonl",
             fix: "Free some space, then run the same command with `--skip-done`, which continues.",
         },
-        #[error("--format parquet writes several files, and there is no folder for them")]
-        #[diagnostic(help("name a folder or an address: -o answers, or -o s3://BUCKET/answers"))]
+        #[error("--format parquet needs a folder or an address for its files")]
+        #[diagnostic(help("add one, for example -o answers or -o s3://BUCKET/answers"))]
         NoFolder => Usage XM0417 {
             title: "wrong place for the answers of a format",
             cause:
