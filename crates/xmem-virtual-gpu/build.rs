@@ -27,6 +27,7 @@ fn main() {
             "cudnn",
             "driver",
             "fft",
+            "fresh",
             "handles",
             "host",
             "images",

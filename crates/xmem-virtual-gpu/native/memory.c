@@ -415,9 +415,38 @@ static void forget(char *start, size_t size) {
   else memset(start, 0, size);
 }
 
+// The bytes of a block that were written: pages that were not are zeros already, and stay without memory.
+static void clear_written(char *start, size_t size) {
+  unsigned char is_resident[SMALL / SYSTEM_PAGE + 1];
+  char *first = (char *)((uintptr_t)start & ~(SYSTEM_PAGE - 1)), *end = start + size;
+  size_t pages = round_up((size_t)(end - first), SYSTEM_PAGE) / SYSTEM_PAGE;
+  if (pages > sizeof is_resident || mincore(first, pages * SYSTEM_PAGE, is_resident)) {
+    clear(start, size);
+    return;
+  }
+  for (size_t i = 0; i < pages; i++) {
+    if (!(is_resident[i] & 1)) continue;
+    char *from = first + i * SYSTEM_PAGE, *to = from + SYSTEM_PAGE;
+    if (from < start) from = start;
+    if (to > end) to = end;
+    memset(from, 0, (size_t)(to - from));
+  }
+}
+
+void vgpu_clear_block(void *start, size_t size) {
+  if (vgpu_device_of(start) < 0) return;
+  if (size <= SMALL) clear_written(start, size);
+  else clear(start, size);
+}
+
+// How often the host has read memory of a device.
+static long host_reads;
+API(long, host_reads)(void) { return __atomic_load_n(&host_reads, __ATOMIC_RELAXED); }
+
 void vgpu_copy(void *to, const void *from, size_t size) {
   if (!to || !from || !size) return;
   int to_device = vgpu_device_of(to) >= 0, from_device = vgpu_device_of(from) >= 0;
+  if (from_device && !to_device) __atomic_add_fetch(&host_reads, 1, __ATOMIC_RELAXED);
   if ((!to_device && !from_device) || size <= vgpu_config()->copy_limit) memmove(to, from, size);
   else if (to_device) forget(to, size);
   else clear(to, size);

@@ -77,6 +77,8 @@ int vgpu_memory_usable(int device);
 void vgpu_copy(void *to, const void *from, size_t size);
 void vgpu_copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t rows);
 void vgpu_fill(void *to, int value, size_t size);
+// Zeros in a block that an allocator gives out; nothing for memory that is not the device's.
+void vgpu_clear_block(void *start, size_t size);
 
 // ---- bounds.c: whether memory may be read and written ----
 // CUDA_OK if so many bytes from an address can be read or written, else CUDA_INVALID_VALUE.

@@ -300,6 +300,21 @@ fn the_profiler_of_torch_sees_no_calls_that_nobody_reads() {
     machine.run(&preload, program!("python"), &[argument], &[]);
 }
 
+/// The host read a count that an earlier block had held, and PyTorch allocated as many elements.
+#[test]
+fn blocks_that_are_used_again_read_as_zeros() {
+    let machine = Machine::new(RUNTIME);
+    let preload = machine.prepare(&VirtualGpu::new(device("a100-40g")));
+    let c10 = machine.path("libc10.so");
+    let reporter = "long heard;\nstruct device { signed char kind, index; };\n\
+                    void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(\n  \
+                    void *address, long size, unsigned long allocated, unsigned long reserved, struct device device) {\n  \
+                    if (address && allocated == 512 && reserved == 1024 && device.kind == 1 && !device.index) heard += size;\n}\n";
+    compile(&c10, reporter, &["-shared", "-fPIC", "-Wl,-soname,libc10.so"]);
+    let argument = c10.to_str().expect("UTF-8").to_owned();
+    machine.run(&preload, program!("fresh"), &[argument], &[]);
+}
+
 #[test]
 fn pools_grow_and_are_trimmed() {
     let machine = Machine::new(RUNTIME);
