@@ -54,11 +54,18 @@ def share(name):
     return float(session.settings().get("assume", {}).get(name, DEFAULTS[name]))
 
 
-def use(operator, name):
-    """Notes that the size of an operator's output follows from an assumption; None if there is none for it."""
+def is_given(name):
+    """Returns whether the user stated the share."""
+    return name in session.settings().get("assume", {})
+
+
+def use(operator, name, other_share=None):
+    """Notes that the size of an operator's output follows from an assumption, with its share or another one; None if there is
+    none for it."""
     if getattr(_text, "is_made", False):
         return
-    _used[operator, name] = _used.get((operator, name), 0) + 1
+    key = operator, name, other_share
+    _used[key] = _used.get(key, 0) + 1
 
 
 def facts():
@@ -68,9 +75,9 @@ def facts():
         {
             "operator": operator,
             "assumption": name,
-            "share": None if name is None else share(name),
+            "share": other_share if name is None or other_share is not None else share(name),
             "bounded": name in bounded,
             "times": times,
         }
-        for (operator, name), times in _used.items()
+        for (operator, name, other_share), times in _used.items()
     ]

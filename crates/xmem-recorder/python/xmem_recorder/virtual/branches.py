@@ -38,7 +38,17 @@ def decides(frame):
     end = at + MAX_OPERANDS
     while at < min(end, len(instructions)) and instructions[at].opname.startswith(OPERANDS):
         at += 1
-    if at >= len(instructions) or instructions[at].opname != "COMPARE_OP":
+    return _branches_on_comparison(instructions, places, at)
+
+
+def decides_by_comparison(frame):
+    """The same, for the comparison that a frame is about to make."""
+    instructions, places, offsets = _of_code(frame.f_code)
+    return _branches_on_comparison(instructions, places, bisect.bisect_right(offsets, frame.f_lasti) - 1)
+
+
+def _branches_on_comparison(instructions, places, at):
+    if not 0 <= at < len(instructions) or instructions[at].opname != "COMPARE_OP":
         return False
     at += 1
     while at < len(instructions) and instructions[at].opname in PASSED:

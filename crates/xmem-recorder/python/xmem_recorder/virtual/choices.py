@@ -33,14 +33,14 @@ def choose(torch, name, args, kwargs, result):
         return False
     if places.nbytes > known.MAX_ASSUMED_BYTES or not places.is_contiguous():
         return False
-    if known.state(elements) >= known.ASSUMED:
+    if known.state(elements) >= known.COUNTED:
         return False
     position = POSITION_OF_DIM[name]
     dim = kwargs.get("dim", args[position] if len(args) > position else -1)
     if type(dim) is not int:
         return False
     known.unrecorded(_write, torch, elements.shape[dim], dim, elements.dim(), places)
-    known.keep(places, known.ASSUMED)
+    known.keep(places, known.ROUTED)
     if places is not result:
         known.clear(result[0])
     return True

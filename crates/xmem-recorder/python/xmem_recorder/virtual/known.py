@@ -1,7 +1,7 @@
 """What is known of the values in the memory of a virtual GPU, which is ordinary memory.
 
-The values of a tensor are known if they follow from the host, assumed if they follow from the host and an
-assumption (`assumptions`), and unknown otherwise. Unknown values of small tensors are what the same functions
+The values of a tensor are known if they follow from the host, assumed if they follow from the host and assumptions
+(`assumptions`), and unknown otherwise. Unknown values of small tensors are what the same functions
 make of zeros.
 """
 
@@ -15,8 +15,10 @@ MAX_INTEGER_BYTES = 1 << 16
 MAX_OTHER_BYTES = 128
 MAX_ASSUMED_BYTES = 1 << 28
 
-# What is known of a tensor. Below `SMALL`, its values are not looked at.
-LARGE, SMALL, ASSUMED, KNOWN = range(4)
+# What is known of a tensor. Below `SMALL`, its values are not looked at. From `COUNTED` on, they are known or assumed.
+LARGE, SMALL, COUNTED, ROUTED, KNOWN = range(5)
+# The assumption that values follow from; where there are several, it is the first of them.
+ASSUMPTIONS = {COUNTED: "nonzero", ROUTED: "routing"}
 
 # Bytes up to which a result is looked at, by dtype. Changed in place when the first values are assumed.
 looked_at = {}
@@ -27,6 +29,8 @@ _most_bytes = {}
 # By address: the storage, whether its values are integers, and the state. Another storage at the same address is
 # another one.
 _states = {}
+# References to the storages of unknown numbers that count elements of a mask, by address.
+_counts = {}
 
 
 def install(torch):
@@ -38,6 +42,7 @@ def install(torch):
     _StorageWeakRef = StorageWeakRef
     # A reference that outlives torch's module cannot be released.
     atexit.register(_states.clear)
+    atexit.register(_counts.clear)
     for dtype in {value for value in vars(torch).values() if isinstance(value, torch.dtype)}:
         _most_bytes[dtype] = MAX_INTEGER_BYTES if _is_integer(dtype) else MAX_OTHER_BYTES
     looked_at.update(_most_bytes)
@@ -95,7 +100,7 @@ def keep(tensor, known):
     """Notes that the memory of a tensor holds its known or assumed values."""
     storage = tensor.untyped_storage()
     _states[storage.data_ptr()] = reference(tensor), _is_integer(tensor.dtype), known
-    if known == ASSUMED:
+    if known == ROUTED:
         for dtype in looked_at:
             if _is_integer(dtype):
                 looked_at[dtype] = MAX_ASSUMED_BYTES
@@ -104,6 +109,17 @@ def keep(tensor, known):
 def forget(tensor):
     """Notes that the values of a tensor are unknown."""
     _states.pop(address(tensor), None)
+
+
+def keep_count(tensor):
+    """Notes that an unknown number counts elements of a mask."""
+    _counts[address(tensor)] = reference(tensor)
+
+
+def is_count(tensor):
+    """Returns whether it does."""
+    found = _counts.get(address(tensor))
+    return found is not None and found.cdata == tensor.untyped_storage()._cdata
 
 
 def clear(tensor, value=0):

@@ -88,6 +88,12 @@ def size_of_split(ranks):
     _tell("size_of_split", ranks)
 
 
+def host_reads():
+    """How often the host has read memory of the device; 0 without a virtual GPU."""
+    count = function("host_reads")
+    return 0 if count is None else count()
+
+
 def start_activity_log():
     """Begins the log of what streams are told."""
     _tell("log_activity", 1)

@@ -39,6 +39,29 @@ def functions(torch):
     return found
 
 
+def counting(torch):
+    """Functions that count the elements of a mask."""
+    return {getattr(owner, name) for owner in (torch, torch.Tensor) for name in ("count_nonzero", "sum")}
+
+
+def count(func, args, kwargs, result):
+    """Writes how many elements of an unknown mask are true, by the share that the user gave; returns whether it did."""
+    mask = args[0] if args else kwargs.get("input")
+    if not isinstance(mask, _torch.Tensor) or not mask.is_cuda or not result.numel():
+        return False
+    is_mask = mask.dtype is _torch.bool or func.__name__ == "count_nonzero"
+    if not is_mask or result.dtype is not _torch.int64 or known.state(mask) >= known.COUNTED or not known.is_small(result):
+        return False
+    if not assumptions.is_given("nonzero"):
+        known.clear(result)
+        known.keep_count(result)
+        return True
+    number = round(mask.numel() // result.numel() * assumptions.share("nonzero"))
+    known.unrecorded(lambda: known.alias(result).fill_(number))
+    known.keep(result, known.COUNTED)
+    return True
+
+
 def instead(torch):
     """Functions that read a range from the device, each with what is called in their place."""
     return {
@@ -56,7 +79,7 @@ def _histc(call, input, bins=100, min=0, max=0, **kwargs):
         # As the operator makes them.
         lowest, highest = input.min(), input.max()
         low, high = 0, 0
-        if known.state(input) >= known.ASSUMED:
+        if known.state(input) >= known.COUNTED:
             values = known.alias(input)
             low, high = known.unrecorded(lambda: (values.min().item(), values.max().item()))
         del lowest, highest
@@ -83,10 +106,10 @@ def with_expected(tell, func, args, kwargs):
 def _values(tensor, operator):
     """A tensor of the host with known or assumed values; None if there are none."""
     state = known.state(tensor)
-    if state < known.ASSUMED:
+    if state < known.COUNTED:
         return None
-    if state == known.ASSUMED:
-        assumptions.use(operator, "routing")
+    if state in known.ASSUMPTIONS:
+        assumptions.use(operator, known.ASSUMPTIONS[state])
     return known.alias(tensor)
 
 
@@ -156,10 +179,10 @@ def _bincount(tensor, weights=None, minlength=0):
         count = minlength
         if tensor.numel():
             state = known.state(tensor)
-            if state >= known.ASSUMED:
+            if state >= known.COUNTED:
                 count = max(minlength, known.unrecorded(lambda: int(known.alias(tensor).max())) + 1)
-                if state == known.ASSUMED and count > minlength:
-                    assumptions.use("aten::bincount", "routing")
+                if state in known.ASSUMPTIONS and count > minlength:
+                    assumptions.use("aten::bincount", known.ASSUMPTIONS[state])
             elif minlength == 0:
                 assumptions.use("aten::bincount", None)
                 count = 1

@@ -2,10 +2,11 @@
 
 Small tensors whose values follow from the host (indices, masks, positions, scales) keep their real values:
 the same function is called on the host, on the same bytes, since the device's memory is ordinary memory.
-All others hold zeros, what the function makes of zeros, or what was there before. What the script reads of those
-is counted, by its purpose.
+All others hold zeros, what the function makes of zeros, or what the host copied there before a kernel wrote it. What the
+script reads of those is counted, by its purpose.
 
-Left to other modules: which values are known (`known`), and sizes that follow from values (`sizes`).
+Left to other modules: which values are known (`known`), what kernels write (`written`), sizes that follow from values (`sizes`)
+and from integers that the script has read (`integers`).
 """
 
 import atexit
@@ -13,7 +14,7 @@ import contextlib
 import sys
 
 from .. import errors, operators, session
-from . import assumptions, branches, choices, compilation, host_memory, known, sizes
+from . import assumptions, branches, choices, compilation, host_memory, integers, known, random_numbers, sizes, written
 
 # Functions that make and compare masks, whose known values are kept up to this size: the script may ask whether
 # a mask is causal.
@@ -34,6 +35,8 @@ READS = {
     "numpy": "value",
     "tolist": "value",
 }
+# Functions that write nothing to the memory that they allocate.
+UNWRITTEN = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
 # Functions that change what a tensor is, not its values.
 NO_VALUES = {"detach_", "record_stream", "rename_", "requires_grad_", "resize_", "set_", "share_memory_"}
 # Functions whose result has the values of the tensor, which may come from the host.
@@ -80,6 +83,7 @@ def install(torch):
     assumptions.install(torch)
     sizes.install(torch)
     instead.update(sizes.instead(torch))
+    written.install(torch)
     _mode = _make_mode(torch, instead)
     _mode.__enter__()
     compilation.install(torch, _stop)
@@ -97,6 +101,10 @@ def _make_mode(torch, instead):
     sized = sizes.functions(torch)
     finite = {torch.isfinite, torch.Tensor.isfinite}
     every = {torch.all, torch.Tensor.all}
+    item = torch.Tensor.item
+    counting = sizes.counting(torch)
+    given_sizes = integers.install(torch, _compared)
+    operators_by_name = written.types_of_operators(torch)
     owners = (torch, torch.Tensor)
     of_masks = {getattr(owner, name) for owner in owners for name in OF_MASKS if hasattr(owner, name)}
     most_of_masks = MAX_MASK_BYTES
@@ -112,15 +120,22 @@ def _make_mode(torch, instead):
                 result = instead[func](*args, **kwargs)
                 if result is not None:
                     return result
-            if func in reads:
-                _read(args[0], func, reads[func])
+            origin = _read(args[0], func, reads[func]) if func in reads else None
+            if integers.exist and func in given_sizes:
+                integers.check(func, given_sizes[func], args, kwargs)
             if func in sized:
                 result = sizes.with_expected(sized[func], func, args, kwargs)
+            elif type(func) in operators_by_name:
+                result = _call_by_name(func, args, kwargs)
             else:
                 result = func(*args, **kwargs)
+            if origin is not None and func is item and type(result) is int:
+                return integers.read(result, *origin)
             # The script has its result, whatever it is.
             try:
                 if func in choosing and _choose(choosing[func], args, kwargs, result):
+                    return result
+                if func in counting and _count(func, args, kwargs, result):
                     return result
                 if type(result) in tensors:
                     if result.layout is not strided:
@@ -174,6 +189,26 @@ def _choose(name, args, kwargs, result):
         return False
 
 
+def _count(func, args, kwargs, result):
+    try:
+        with _torch._C.DisableTorchFunction(), _torch.no_grad():
+            return result.is_cuda and sizes.count(func, args, kwargs, result)
+    except Exception:
+        return False
+
+
+def _call_by_name(func, args, kwargs):
+    result, reader = written.by_operator(lambda: func(*args, **kwargs), func, args, kwargs)
+    if reader is not None:
+        _reads["size", reader] = _reads.get(("size", reader), 0) + 1
+    return result
+
+
+def _compared(place):
+    """Counts a comparison of an integer that was not computed."""
+    _reads["comparison", place] = _reads.get(("comparison", place), 0) + 1
+
+
 def _remember_finite(result):
     with _torch._C.DisableTorchFunction():
         if result.is_cuda:
@@ -184,7 +219,7 @@ def _is_finite(args):
     """Returns whether an argument is a large result of `isfinite`."""
     with _torch._C.DisableTorchFunction():
         tensor = args[0] if args else None
-        if not isinstance(tensor, _torch.Tensor) or known.state(tensor) >= known.ASSUMED:
+        if not isinstance(tensor, _torch.Tensor) or known.state(tensor) >= known.COUNTED:
             return False
         owner = _finite.get(known.address(tensor))
         return owner is not None and owner.cdata == tensor.untyped_storage()._cdata
@@ -244,7 +279,7 @@ def _follow(func, args, kwargs, results, most=None):
             # The storage is that of an argument, and known as before.
             return
         with _torch._C.DisableTorchFunction(), _torch.no_grad():
-            if not _compute(func, name, args, kwargs, results, most):
+            if name in UNWRITTEN or not _compute(func, name, args, kwargs, results, most):
                 for result in results:
                     known.clear(result, OF_UNKNOWN.get(name, 0))
     except Exception:
@@ -269,7 +304,7 @@ def _compute(func, name, args, kwargs, results, most):
     if state == known.LARGE or state == known.SMALL and name in OF_UNKNOWN:
         return False
     is_large = not all(known.is_small(result) for result in results)
-    if is_large and state != known.ASSUMED and not (most and state == known.KNOWN):
+    if is_large and state not in known.ASSUMPTIONS and not (most and state == known.KNOWN):
         return False
     if host_arguments.results_share(results) and changed is None:
         # A view.
@@ -277,6 +312,8 @@ def _compute(func, name, args, kwargs, results, most):
     if name in MOVES:
         # The function itself may make another tensor on the device.
         values = host_args[0].to(results[0].dtype)
+    elif random_numbers.draws(name):
+        values = random_numbers.for_gpu(_torch, lambda: func(*host_args, **host_kwargs))
     else:
         values = func(*host_args, **host_kwargs)
     if changed is not None:
@@ -289,7 +326,7 @@ def _compute(func, name, args, kwargs, results, most):
         alias = known.alias(result)
         if alias.data_ptr() != value.data_ptr():
             alias.copy_(value)
-        if state >= known.ASSUMED:
+        if state >= known.COUNTED:
             known.keep(result, state)
         else:
             known.forget(result)
@@ -322,6 +359,9 @@ class _Arguments:
             return _torch.device("cpu") if value.type == "cuda" else value
         if isinstance(value, str):
             return "cpu" if value.startswith("cuda") else value
+        if isinstance(value, _torch.Generator):
+            # What it draws is drawn beside the script's own numbers.
+            return None if value.device.type == "cuda" else value
         if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
             return type(value)([self.of(item) for item in value])
         if isinstance(value, dict):
@@ -349,28 +389,30 @@ class _Arguments:
 # ---------------------------------------------------------------------------------------------
 
 
-def _assumption(tensor):
-    return "routing" if known.state(tensor) == known.ASSUMED else None
-
-
 def _read(tensor, func, purpose):
-    """Counts a read of a value that is not known."""
+    """Counts a read of a value that is not known. Returns the place, and what an integer follows from: an assumption and its
+    share."""
     try:
         with _torch._C.DisableTorchFunction():
             if not isinstance(tensor, _torch.Tensor) or not tensor.is_cuda or known.is_known(tensor):
-                return
+                return None
+            assumption = known.ASSUMPTIONS.get(known.state(tensor))
+            share = None
+            if assumption is None and known.is_count(tensor):
+                assumption, share = "nonzero", 0.0
             if not tensor.dtype.is_floating_point and tensor.dtype is not _torch.bool:
                 if func in _lists and not branches.is_printed(sys._getframe(2)):
                     # What is done with a single number is not known: it may be a count of correct answers.
-                    assumptions.use(f"Tensor.{func.__name__}", _assumption(tensor))
+                    assumptions.use(f"Tensor.{func.__name__}", assumption, share)
             if purpose == "value" and not tensor.dtype.is_floating_point:
                 purpose = "control flow" if tensor.dtype is _torch.bool else "size"
     except Exception:
-        return
+        return None
     frame = sys._getframe(2)
     if func is _torch.Tensor.__bool__ and _raises_nothing(tensor, frame):
-        return
+        return None
     if purpose == "value" and branches.decides(frame):
         purpose = "comparison"
     place = f"{errors.base_name(frame.f_code.co_filename)}:{frame.f_lineno}"
     _reads[purpose, place] = _reads.get((purpose, place), 0) + 1
+    return place, assumption, share
