@@ -31,6 +31,8 @@ _most_bytes = {}
 _states = {}
 # References to the storages of unknown numbers that count elements of a mask, by address.
 _counts = {}
+# References to storages that another rank has sent, and the rank, by address.
+_sources = {}
 
 
 def install(torch):
@@ -43,6 +45,7 @@ def install(torch):
     # A reference that outlives torch's module cannot be released.
     atexit.register(_states.clear)
     atexit.register(_counts.clear)
+    atexit.register(_sources.clear)
     for dtype in {value for value in vars(torch).values() if isinstance(value, torch.dtype)}:
         _most_bytes[dtype] = MAX_INTEGER_BYTES if _is_integer(dtype) else MAX_OTHER_BYTES
     looked_at.update(_most_bytes)
@@ -120,6 +123,17 @@ def is_count(tensor):
     """Returns whether it does."""
     found = _counts.get(address(tensor))
     return found is not None and found.cdata == tensor.untyped_storage()._cdata
+
+
+def keep_source(tensor, rank):
+    """Notes that a tensor holds what this rank had, in place of what another one has sent."""
+    _sources[address(tensor)] = reference(tensor), rank
+
+
+def source(tensor):
+    """The rank that has sent the values of a tensor; None if they are of this one."""
+    owner, rank = _sources.get(address(tensor), (None, None))
+    return rank if owner is not None and owner.cdata == tensor.untyped_storage()._cdata else None
 
 
 def clear(tensor, value=0):

@@ -56,6 +56,7 @@ OF_UNKNOWN = {
     "ne": 1,
 }
 
+_is_received_said = False
 _torch = None
 _mode = None
 _reads = {}
@@ -394,7 +395,12 @@ def _read(tensor, func, purpose):
     share."""
     try:
         with _torch._C.DisableTorchFunction():
-            if not isinstance(tensor, _torch.Tensor) or not tensor.is_cuda or known.is_known(tensor):
+            if not isinstance(tensor, _torch.Tensor) or not tensor.is_cuda:
+                return None
+            source = known.source(tensor)
+            if source is not None:
+                _say_received(source, _place(sys._getframe(2)))
+            if known.is_known(tensor):
                 return None
             assumption = known.ASSUMPTIONS.get(known.state(tensor))
             share = None
@@ -413,6 +419,21 @@ def _read(tensor, func, purpose):
         return None
     if purpose == "value" and branches.decides(frame):
         purpose = "comparison"
-    place = f"{errors.base_name(frame.f_code.co_filename)}:{frame.f_lineno}"
+    place = _place(frame)
     _reads[purpose, place] = _reads.get((purpose, place), 0) + 1
     return place, assumption, share
+
+
+def _place(frame):
+    return f"{errors.base_name(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def _say_received(source, place):
+    """Says once that the script reads what another rank has sent."""
+    global _is_received_said
+    if not _is_received_said:
+        _is_received_said = True
+        session.note(
+            f"{place} reads what rank {source} broadcasts, and gets what this rank had before: if it decides whether the "
+            f"script trains, record rank {source} with --rank {source}"
+        )
