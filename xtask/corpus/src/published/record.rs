@@ -104,9 +104,10 @@ impl Bench {
         // The folder has its name once all of it is there.
         let begun = made(folder.with_extension("begun"))?;
         let archive = folder.with_extension("tar");
-        run::succeed(
-            git().args(["archive", "--output"]).arg(&archive).arg(commit).args(listed.lines()),
-        )?;
+        // Without the attributes of the commit, for which git would read files that a partial copy lacks.
+        let mut pack = git();
+        pack.args(["archive", "--worktree-attributes", "--output"]).arg(&archive);
+        run::succeed(pack.arg(commit).args(listed.lines()))?;
         run::succeed(Command::new("tar").arg("xf").arg(&archive).arg("-C").arg(&begun))?;
         std::fs::remove_file(&archive).map_err(Error::file(&archive))?;
         std::fs::rename(&begun, &folder).map_err(Error::file(&folder))?;
