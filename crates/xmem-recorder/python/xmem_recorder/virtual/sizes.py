@@ -63,11 +63,34 @@ def count(func, args, kwargs, result):
 
 
 def instead(torch):
-    """Functions that read a range from the device, each with what is called in their place."""
-    return {
-        owner.histc: lambda *args, call=owner.histc, **kwargs: _histc(call, *args, **kwargs)
-        for owner in (torch, torch.Tensor)
+    """Functions that read from the device what they compute there themselves, each with what is called in its place."""
+    owners = (torch, torch.Tensor)
+    found = {
+        owner.histc: lambda *args, call=owner.histc, **kwargs: _histc(call, *args, **kwargs) for owner in owners
     }
+    for owner in owners:
+        for name in ("allclose", "equal"):
+            call = getattr(owner, name)
+            found[call] = lambda *args, call=call, **kwargs: _compared(call, *args, **kwargs)
+    return found
+
+
+def _compared(call, *args, **kwargs):
+    """Whether two tensors are equal, which the operator finds with kernels (aten/src/ATen/native/cuda/Equal.cpp,
+    `cuda_equal`): what known values say."""
+    with _torch._C.DisableTorchFunction():
+        tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, _torch.Tensor)]
+        if not any(tensor.is_cuda for tensor in tensors):
+            return None
+        # The operator allocates what it needs, and says what is wrong with its arguments.
+        result = call(*args, **kwargs)
+        if not all(tensor.is_cuda and known.state(tensor) >= known.COUNTED for tensor in tensors):
+            return result
+        on_host = [known.alias(value) if isinstance(value, _torch.Tensor) else value for value in args]
+        named = {
+            name: known.alias(value) if isinstance(value, _torch.Tensor) else value for name, value in kwargs.items()
+        }
+        return known.unrecorded(lambda: call(*on_host, **named))
 
 
 def _histc(call, input, bins=100, min=0, max=0, **kwargs):

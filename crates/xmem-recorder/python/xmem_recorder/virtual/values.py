@@ -14,7 +14,7 @@ import contextlib
 import sys
 
 from .. import errors, operators, session
-from . import assumptions, branches, choices, compilation, host_memory, integers, known, random_numbers, sizes, written
+from . import assumptions, backward, branches, choices, compilation, host_memory, integers, known, random_numbers, sizes, written
 
 # Functions that make and compare masks, whose known values are kept up to this size: the script may ask whether
 # a mask is causal.
@@ -37,6 +37,9 @@ READS = {
 }
 # Functions that write nothing to the memory that they allocate.
 UNWRITTEN = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
+# Functions of whose first argument only dtype, shape and device count.
+OF_FORM = {"full_like", "new_full", "new_ones", "new_tensor", "new_zeros", "ones_like", "rand_like", "randint_like"}
+OF_FORM |= {"randn_like", "zeros_like"}
 # Functions that change what a tensor is, not its values.
 NO_VALUES = {"detach_", "record_stream", "rename_", "requires_grad_", "resize_", "set_", "share_memory_"}
 # Functions whose result has the values of the tensor, which may come from the host.
@@ -87,6 +90,7 @@ def install(torch):
     written.install(torch)
     _mode = _make_mode(torch, instead)
     _mode.__enter__()
+    backward.install(torch, lambda: _mode)
     compilation.install(torch, _stop)
 
 
@@ -296,6 +300,9 @@ def _compute(func, name, args, kwargs, results, most):
     changed = _changed(name, args, kwargs)
     overwritten = changed if name in OVERWRITES or kwargs.get("out") is not None else None
     host_arguments = _Arguments(overwritten)
+    if name in OF_FORM and args and args[0].is_cuda:
+        form = (0,) if name.startswith("new_") else args[0].shape
+        args = (_torch.empty(form, dtype=args[0].dtype, device="cpu"), *args[1:])
     host_args = host_arguments.of(args)
     host_kwargs = host_arguments.of({key: value for key, value in kwargs.items() if key != "pin_memory"})
     if kwargs.get("device") is not None:
