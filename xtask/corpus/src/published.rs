@@ -17,6 +17,7 @@ use record::Bench;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use xmem_task::program::{self, Profile};
 use xmem_task::{Error, only, repo, run};
 
 /// Catalogue, figures, drivers and results.
@@ -31,6 +32,8 @@ pub struct Options {
     pub repositories: Vec<String>,
     /// Only writes the page from the results that are there.
     pub page_only: bool,
+    /// The program to drive; none builds it.
+    pub program: Option<PathBuf>,
 }
 
 /// Runs the groups that are asked for, keeps their results, and writes the page.
@@ -38,9 +41,10 @@ pub fn run(options: &Options) -> Result<(), Error> {
     let sources = catalogue::read()?;
     let mut failed = 0;
     if !options.page_only {
+        let xmem = program::find(options.program.as_deref(), Profile::Dev)?;
         run::cargo(&["build", "--quiet", "--package", "xmem-virtual-gpu", "--example", "run"])?;
         for source in &sources {
-            failed += record_source(source, options)?;
+            failed += record_source(source, &xmem, options)?;
         }
     }
     page::write(&sources)?;
@@ -48,7 +52,7 @@ pub fn run(options: &Options) -> Result<(), Error> {
 }
 
 /// Runs the groups of a source; gives the number of those in which nothing ran.
-fn record_source(source: &Source, options: &Options) -> Result<usize, Error> {
+fn record_source(source: &Source, xmem: &Path, options: &Options) -> Result<usize, Error> {
     let figures_of_source = source.figures()?;
     let mut groups: BTreeMap<&figures::Run, Vec<&Figure>> = BTreeMap::new();
     for figure in &figures_of_source {
@@ -61,6 +65,7 @@ fn record_source(source: &Source, options: &Options) -> Result<usize, Error> {
     }
     let target = repo::target()?;
     let bench = Bench {
+        xmem: xmem.to_owned(),
         virtual_gpu: target.join("debug").join("examples").join("run"),
         folder: target.join("published"),
     };

@@ -113,6 +113,8 @@ pub(crate) struct Published {
     /// Run nothing: write the page from the results that are kept
     #[arg(long)]
     page_only: bool,
+    #[command(flatten)]
+    program: Program,
 }
 
 impl Recordings {
@@ -157,6 +159,7 @@ impl Recordings {
                 only: arguments.only,
                 repositories: arguments.repository,
                 page_only: arguments.page_only,
+                program: arguments.program.program,
             }),
         }
     }

@@ -34,6 +34,9 @@ pub(super) struct Source {
     /// The Python file that runs a group.
     #[serde(default)]
     pub(super) driver: String,
+    /// True if the scripts do what values tell: they run with `xmem run`, which keeps those that follow from the host.
+    #[serde(default)]
+    pub(super) values: bool,
     /// What the figures are, in Markdown.
     pub(super) about: String,
     /// What is known about a difference, by group.

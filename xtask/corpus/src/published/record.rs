@@ -19,7 +19,9 @@ const INSTALLED: &str = "installed.txt";
 /// What every run needs.
 #[derive(Debug)]
 pub(super) struct Bench {
-    /// The program that runs a command on a virtual GPU.
+    /// xmem, which keeps the values that follow from the host.
+    pub(super) xmem: PathBuf,
+    /// The program that runs a command on a virtual GPU, and nothing else.
     pub(super) virtual_gpu: PathBuf,
     /// Where repositories, scripts and packages are kept.
     pub(super) folder: PathBuf,
@@ -64,8 +66,17 @@ impl Bench {
         if results.exists() {
             std::fs::remove_file(&results).map_err(Error::file(&results))?;
         }
-        let mut command = Command::new(&self.virtual_gpu);
-        command.arg(&run.device).arg(venv.python()).arg(data(&source.driver));
+        let mut command = if source.values {
+            let mut command = Command::new(&self.xmem);
+            command.args(["run", "--quiet", "--virtual-gpu", &run.device, "--let-write"]);
+            command.arg(&self.folder).arg("--");
+            command
+        } else {
+            let mut command = Command::new(&self.virtual_gpu);
+            command.arg(&run.device);
+            command
+        };
+        command.arg(venv.python()).arg(data(&source.driver));
         command.arg(&checkout).arg(&run.group).arg(&results).current_dir(&self.folder);
         if let Some(packages) = source.packages.get(&run.packages) {
             let name = format!("{}-{}", source.name, run.packages);
