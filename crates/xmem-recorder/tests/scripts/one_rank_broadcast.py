@@ -1,10 +1,12 @@
 """Rank 0 tells the others how many iterations there are; another rank, recorded alone, is told nothing."""
 # /// xmem
-# exit = 3
-# trace = "none"
+# exit = 4
+# trace = "written"
+# iterations = 0
 # options = ["--ranks", "4", "--rank", "1"]
-# stderr = ["note: one_rank_broadcast.py:22 reads what rank 0 broadcasts, and gets what this rank had before: if it decides whether the script trains, record rank 0 with --rank 0"]
 # skip-on-cpu = "its collectives are those of the host"
+# [virtual-gpu]
+# stderr = ["note: one_rank_broadcast.py:24 reads what rank 0 broadcasts, and gets what this rank had before: if it decides whether the script trains, record rank 0 with --rank 0"]
 # ///
 import os
 

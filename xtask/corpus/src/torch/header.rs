@@ -86,6 +86,10 @@ pub(super) struct VirtualGpu {
     pub(super) stdout: Vec<String>,
     #[serde(default)]
     pub(super) stdout_without: Vec<String>,
+    #[serde(default)]
+    pub(super) stderr: Vec<String>,
+    #[serde(default)]
+    pub(super) stderr_without: Vec<String>,
     /// What the hook wrote into the trace.
     #[serde(default)]
     pub(super) recording: BTreeMap<String, Expectation>,

@@ -101,9 +101,12 @@ impl Script {
                 let exit = self.header.virtual_gpu.exit.unwrap_or(self.header.exit);
                 check_exit(&done, exit, &mut outcome);
                 let wanted = &self.header.virtual_gpu;
-                let lines =
-                    expect::lines("stdout", &done.stdout, &wanted.stdout, &wanted.stdout_without);
-                outcome.complaints.extend(lines);
+                for (name, text, wanted, unwanted) in [
+                    ("stdout", &done.stdout, &wanted.stdout, &wanted.stdout_without),
+                    ("stderr", &done.stderr, &wanted.stderr, &wanted.stderr_without),
+                ] {
+                    outcome.complaints.extend(expect::lines(name, text, wanted, unwanted));
+                }
             }
         }
         let trace = folder.join(TRACE);

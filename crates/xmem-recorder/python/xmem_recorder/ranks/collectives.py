@@ -6,7 +6,6 @@ distributed/fake_pg.py), and tensors of the host the results. Those of the devic
 behind it.
 """
 
-import contextlib
 import functools
 import inspect
 import threading
@@ -220,24 +219,17 @@ def _all_to_all_single(arguments):
 
 
 @_with_result
-def _broadcast(original):
+def _broadcast(arguments):
     """What another rank sends is taken for what this one has."""
-
-    def broadcast(*args, **kwargs):
-        result = original(*args, **kwargs)
-        with contextlib.suppress(Exception):
-            given = inspect.signature(original).bind(*args, **kwargs).arguments
-            source = given.get("src")
-            if source is None:
-                source = _torch.distributed.get_global_rank(given["group"], given["group_src"])
-            tensor = given["tensor"]
-            if source != _rank and tensor.is_cuda and not tensor.is_floating_point() and known.is_small(tensor):
-                known.keep_source(tensor, source)
-        return result
-
-    return broadcast
+    source = arguments["src"]
+    if source is None:
+        source = _torch.distributed.get_global_rank(arguments["group"], arguments["group_src"])
+    tensor = arguments["tensor"]
+    if source != _rank and tensor.is_cuda and not tensor.is_floating_point() and known.is_small(tensor):
+        known.keep_source(tensor, source)
 
 
+@_with_result
 def _gather(arguments):
     for output in arguments["gather_list"] or ():
         if _is_of_host(output):
