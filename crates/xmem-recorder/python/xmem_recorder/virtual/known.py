@@ -29,6 +29,8 @@ _most_bytes = {}
 # By address: the storage, whether its values are integers, and the state. Another storage at the same address is
 # another one.
 _states = {}
+# Large tensors of zeros, which their memory holds: references to their storages, and the versions of the tensors, by address.
+_zeros = {}
 # References to the storages of unknown numbers that count elements of a mask, by address.
 _counts = {}
 # References to storages that another rank has sent, and the rank, by address.
@@ -44,6 +46,7 @@ def install(torch):
     _StorageWeakRef = StorageWeakRef
     # A reference that outlives torch's module cannot be released.
     atexit.register(_states.clear)
+    atexit.register(_zeros.clear)
     atexit.register(_counts.clear)
     atexit.register(_sources.clear)
     for dtype in {value for value in vars(torch).values() if isinstance(value, torch.dtype)}:
@@ -91,7 +94,23 @@ def state(tensor):
         owner, is_integer, known = found
         if owner.cdata == storage._cdata and is_integer == _is_integer(tensor.dtype):
             return known
+    if storage.data_ptr() in _zeros and are_zeros(tensor):
+        return KNOWN
     return SMALL if is_small(tensor) else LARGE
+
+
+def keep_zeros(tensor):
+    """Notes that a tensor of any size is zeros until an operator changes it in place."""
+    if _has_memory(tensor) and not tensor.is_inference():
+        _zeros[address(tensor)] = reference(tensor), tensor._version
+
+
+def are_zeros(tensor):
+    """Returns whether it is."""
+    owner, version = _zeros.get(address(tensor), (None, None))
+    if owner is None or owner.cdata != tensor.untyped_storage()._cdata or tensor.is_inference():
+        return False
+    return tensor._version == version
 
 
 def is_known(tensor):
@@ -112,6 +131,7 @@ def keep(tensor, known):
 def forget(tensor):
     """Notes that the values of a tensor are unknown."""
     _states.pop(address(tensor), None)
+    _zeros.pop(address(tensor), None)
 
 
 def keep_count(tensor):

@@ -37,6 +37,9 @@ READS = {
 }
 # Functions that write nothing to the memory that they allocate.
 UNWRITTEN = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}
+# Functions that make zeros, and those whose result is zeros for zeros.
+OF_ZEROS = {"new_zeros", "zeros", "zeros_like"}
+FROM_ZEROS = {"bool", "clone", "contiguous", "float", "int", "long", "to", "type"}
 # Functions of whose first argument only dtype, shape and device count.
 OF_FORM = {"full_like", "new_full", "new_ones", "new_tensor", "new_zeros", "ones_like", "rand_like", "randint_like"}
 OF_FORM |= {"randn_like", "zeros_like"}
@@ -111,6 +114,7 @@ def _make_mode(torch, instead):
     given_sizes = integers.install(torch, _compared)
     operators_by_name = written.types_of_operators(torch)
     owners = (torch, torch.Tensor)
+    of_zeros = {getattr(owner, name) for owner in owners for name in OF_ZEROS | FROM_ZEROS if hasattr(owner, name)}
     of_masks = {getattr(owner, name) for owner in owners for name in OF_MASKS if hasattr(owner, name)}
     most_of_masks = MAX_MASK_BYTES
 
@@ -144,6 +148,8 @@ def _make_mode(torch, instead):
                     return result
                 if type(result) in tensors:
                     if result.layout is not strided:
+                        return result
+                    if func in of_zeros and result.is_cuda and _are_zeros(func, args, result):
                         return result
                     if result.is_cuda and result.nbytes <= most[result.dtype]:
                         if func in every and _is_finite(args):
@@ -212,6 +218,15 @@ def _call_by_name(func, args, kwargs):
 def _compared(place):
     """Counts a comparison of an integer that was not computed."""
     _reads["comparison", place] = _reads.get(("comparison", place), 0) + 1
+
+
+def _are_zeros(func, args, result):
+    """Notes that a large result is zeros; returns whether it is."""
+    with _torch._C.DisableTorchFunction():
+        if known.is_small(result) or func.__name__ not in OF_ZEROS and not (args and known.are_zeros(args[0])):
+            return False
+        known.keep_zeros(result)
+        return True
 
 
 def _remember_finite(result):
