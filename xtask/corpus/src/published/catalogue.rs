@@ -19,6 +19,9 @@ pub(super) struct Source {
     pub(super) title: String,
     /// `OWNER/NAME` on GitHub.
     pub(super) repository: String,
+    /// The repository that has the figures, if it is another one than that of the scripts.
+    #[serde(default)]
+    figures_of: Option<String>,
     /// The license of the scripts.
     pub(super) license: String,
     /// The files and folders that are needed of a commit.
@@ -58,6 +61,11 @@ impl Source {
     /// Where its repository is.
     pub(super) fn url(&self) -> String {
         format!("https://github.com/{}", self.repository)
+    }
+
+    /// The repository that has the figures.
+    pub(super) fn publisher(&self) -> &str {
+        self.figures_of.as_deref().unwrap_or(&self.repository)
     }
 }
 

@@ -43,7 +43,7 @@ fn text(sources: &[Source]) -> Result<String, Error> {
         let results = Results::read(&source.name)?;
         let pairs = figures.iter().map(|figure| (figure, results.of(figure)));
         let [devices, count, ran, equal, median, p90, worst] = Summary::of(pairs).cells();
-        let link = format!("[{}](#{})", source.repository, anchor(&source.repository));
+        let link = format!("[{}](#{})", source.publisher(), anchor(source.publisher()));
         rows.push([link, devices, count, ran, equal, median, p90, worst]);
         body += &section(source, &figures, &results);
     }
@@ -70,7 +70,7 @@ fn section(source: &Source, figures: &[Figure], results: &Results) -> String {
     };
     let mut text = format!(
         "\n## {}\n\n{}, license {}.\n\n{}\n\n{}",
-        source.repository,
+        source.publisher(),
         link(source),
         source.license,
         source.about.trim(),
@@ -120,7 +120,7 @@ fn figures_by_group(groups: BTreeMap<(&str, &str), Vec<Pair<'_>>>) -> String {
 }
 
 fn link(source: &Source) -> String {
-    format!("[{}]({})", source.title, source.url())
+    format!("[{}](https://github.com/{})", source.title, source.publisher())
 }
 
 /// Errors of results.
