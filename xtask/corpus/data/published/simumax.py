@@ -160,6 +160,8 @@ def run(checkout, case, results, rank):
         # What is left of the process group needs its other ranks.
         os._exit(0)
 
+    # The workspaces of cuBLAS on Blackwell up to PyTorch 2.11, as in the container; since 2.12 they have 32 MiB.
+    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:2:16:8"
     os.environ.update(RANK=str(rank), LOCAL_RANK="0", WORLD_SIZE=str(RANKS), LOCAL_WORLD_SIZE=str(RANKS))
     os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="29500", CUDA_DEVICE_MAX_CONNECTIONS="1")
     dist.init_process_group, dist.new_group, dist.broadcast = begin_alone, group_alone, broadcast_alone
