@@ -141,6 +141,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/recording/trainers.py",
     "xmem_recorder/recording/transforms.py",
     "xmem_recorder/recording/watch.py",
+    "xmem_recorder/scaling.py",
     "xmem_recorder/session.py",
     "xmem_recorder/shadows.py",
     "xmem_recorder/stacks.py",

@@ -21,6 +21,7 @@ The modules that all of them use:
 - `imports`, `patching`: callbacks for the import of modules, and wrappers of functions;
 - `compiler`: the import of torch's compiler, which few scripts need;
 - `own_iterations`: the iterations that a script marks itself;
+- `scaling`: the update of a scaler of gradients;
 - `stacks`: what the profiler's Python stacks leave out;
 - `errors`: what is told of an exception;
 - `shadows`, `users`: files of the user's that hide torch, and a script that becomes another user.

@@ -1,5 +1,6 @@
 """A loss that computes gradients in its forward pass, as in Liger Kernel, and copies them only if they are to be scaled."""
 # /// xmem
+# torch = ">=2.4"
 # iterations = 3
 # stdout-without = ["done"]
 # ///

@@ -1,6 +1,6 @@
 """Mixed precision: `autocast("cuda")` and its state are redirected to the CPU's."""
 
-from .. import session
+from .. import scaling, session
 from ..facts import precision
 from ..patching import replace
 from . import autocast_lists, redirected
@@ -152,16 +152,5 @@ def _install_scaling(torch):
                 found_inf.fill_(1.0)
             gradient.mul_(inverse_scale)
 
-    def update(scale, growth_tracker, found_inf, growth_factor, backoff_factor, growth_interval):
-        if found_inf.item():
-            scale.mul_(backoff_factor)
-            growth_tracker.fill_(0)
-        elif growth_tracker.item() + 1 == growth_interval:
-            scale.mul_(growth_factor)
-            growth_tracker.fill_(0)
-        else:
-            growth_tracker.add_(1)
-        return scale
-
     torch._amp_foreach_non_finite_check_and_unscale_ = unscale
-    torch._amp_update_scale_ = update
+    torch._amp_update_scale_ = scaling.update

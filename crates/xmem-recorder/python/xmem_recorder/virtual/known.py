@@ -14,6 +14,8 @@ from .. import operators
 MAX_INTEGER_BYTES = 1 << 16
 MAX_OTHER_BYTES = 128
 MAX_ASSUMED_BYTES = 1 << 28
+# Bytes up to which zeros are remembered: what is computed from them is computed on the host.
+MAX_ZEROS_BYTES = 1 << 26
 
 # What is known of a tensor. Below `SMALL`, its values are not looked at. From `COUNTED` on, they are known or assumed.
 LARGE, SMALL, COUNTED, ROUTED, KNOWN = range(5)
@@ -29,7 +31,7 @@ _most_bytes = {}
 # By address: the storage, whether its values are integers, and the state. Another storage at the same address is
 # another one.
 _states = {}
-# Large tensors of zeros, which their memory holds: references to their storages, and the versions of the tensors, by address.
+# Tensors of zeros, larger than others that are looked at: references to their storages, and their versions, by address.
 _zeros = {}
 # References to the storages of unknown numbers that count elements of a mask, by address.
 _counts = {}
@@ -100,8 +102,8 @@ def state(tensor):
 
 
 def keep_zeros(tensor):
-    """Notes that a tensor of any size is zeros until an operator changes it in place."""
-    if _has_memory(tensor) and not tensor.is_inference():
+    """Notes that a tensor is zeros until an operator changes it in place."""
+    if _has_memory(tensor) and not tensor.is_inference() and tensor.nbytes <= MAX_ZEROS_BYTES:
         _zeros[address(tensor)] = reference(tensor), tensor._version
 
 

@@ -45,7 +45,8 @@ def counting(torch):
 
 
 def count(func, args, kwargs, result):
-    """Writes how many elements of an unknown mask are true, by the share that the user gave; returns whether it did."""
+    """Writes how many elements of an unknown mask are true, by the share that the user gave; returns whether it did. Without
+    one, the number is remembered as a count."""
     mask = args[0] if args else kwargs.get("input")
     if not isinstance(mask, _torch.Tensor) or not mask.is_cuda or not result.numel():
         return False
@@ -53,9 +54,11 @@ def count(func, args, kwargs, result):
     if not is_mask or result.dtype is not _torch.int64 or known.state(mask) >= known.COUNTED or not known.is_small(result):
         return False
     if not assumptions.is_given("nonzero"):
-        known.clear(result)
         known.keep_count(result)
-        return True
+        return False
+    if known.state(mask) == known.SMALL and known.unrecorded(lambda: known.alias(mask).all()):
+        # All are finite, or another check that holds.
+        return False
     number = round(mask.numel() // result.numel() * assumptions.share("nonzero"))
     known.unrecorded(lambda: known.alias(result).fill_(number))
     known.keep(result, known.COUNTED)

@@ -13,7 +13,7 @@ import atexit
 import contextlib
 import sys
 
-from .. import errors, operators, session
+from .. import errors, operators, scaling, session
 from . import assumptions, backward, branches, choices, compilation, host_memory, integers, known, random_numbers, sizes, written
 
 # Functions that make and compare masks, whose known values are kept up to this size: the script may ask whether
@@ -335,6 +335,8 @@ def _compute(func, name, args, kwargs, results, most):
     if name in MOVES:
         # The function itself may make another tensor on the device.
         values = host_args[0].to(results[0].dtype)
+    elif name == "_amp_update_scale_":
+        values = scaling.update(*host_args, **host_kwargs)
     elif random_numbers.draws(name):
         values = random_numbers.for_gpu(_torch, lambda: func(*host_args, **host_kwargs))
     else:

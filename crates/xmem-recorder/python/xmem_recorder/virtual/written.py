@@ -1,12 +1,13 @@
 """What kernels write that do not run: those in Triton, and operators of other libraries. Values that were known there are
 not, and the host reads zeros."""
 
+import functools
 import re
 
 from .. import imports, session
 from . import known, library
 
-# Kernels whose written arguments are kept.
+# Kernels and operators whose written arguments are kept.
 MAX_KERNELS = 1024
 # In the text of Triton's IR: a value, and the operations that write to where their first value points.
 VALUE = re.compile(r"%[\w$.-]+")
@@ -32,10 +33,8 @@ def by_operator(call, func, args, kwargs):
         return call(), None
     before = library.host_reads()
     result = call()
-    for schema in _schemas(func):
-        for at, argument in enumerate(schema.arguments):
-            if argument.alias_info is not None and argument.alias_info.is_write:
-                _forget(args[at] if at < len(args) else kwargs.get(argument.name))
+    for at, name in _arguments_written(func):
+        _forget(args[at] if at < len(args) else kwargs.get(name))
     return result, str(func) if library.host_reads() != before else None
 
 
@@ -44,10 +43,16 @@ def _namespace(func):
     return name.partition("::")[0]
 
 
-def _schemas(func):
-    if hasattr(func, "_schema"):
-        return [func._schema]
-    return [getattr(func, name)._schema for name in func.overloads()]
+@functools.lru_cache(maxsize=MAX_KERNELS)
+def _arguments_written(func):
+    """The places and names of arguments that an operator, or one of its overloads, writes to."""
+    schemas = [func._schema] if hasattr(func, "_schema") else [getattr(func, name)._schema for name in func.overloads()]
+    return {
+        (at, argument.name)
+        for schema in schemas
+        for at, argument in enumerate(schema.arguments)
+        if argument.alias_info is not None and argument.alias_info.is_write
+    }
 
 
 def _forget(value):
