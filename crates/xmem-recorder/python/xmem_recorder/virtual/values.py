@@ -90,7 +90,7 @@ def install(torch):
     assumptions.install(torch)
     sizes.install(torch)
     instead.update(sizes.instead(torch))
-    written.install(torch)
+    written.install()
     _mode = _make_mode(torch, instead)
     _mode.__enter__()
     backward.install(torch, lambda: _mode)

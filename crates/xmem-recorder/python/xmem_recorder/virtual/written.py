@@ -1,6 +1,7 @@
 """What kernels write that do not run: those in Triton, and operators of other libraries. Values that were known there are
 not, and the host reads zeros."""
 
+import contextlib
 import functools
 import re
 
@@ -17,7 +18,7 @@ POINTERS = ("!tt.ptr<", "!tt.tensordesc<")
 _kernels = {}
 
 
-def install(torch):
+def install():
     """Watches Triton's import."""
     imports.watch("triton.runtime.jit", _triton_imported)
 
@@ -33,8 +34,10 @@ def by_operator(call, func, args, kwargs):
         return call(), None
     before = library.host_reads()
     result = call()
-    for at, name in _arguments_written(func):
-        _forget(args[at] if at < len(args) else kwargs.get(name))
+    # The script has its result, whatever the operator is.
+    with contextlib.suppress(Exception):
+        for at, name in _arguments_written(func):
+            _forget(args[at] if at < len(args) else kwargs.get(name))
     return result, str(func) if library.host_reads() != before else None
 
 
@@ -124,13 +127,12 @@ def written_pointers(text):
                     roots[name] = {pointers}
                     pointers += 1
             continue
-        results, _, operation = line.rpartition(" = ") if line.startswith("%") else ("", "", line)
-        if " = scf." in line:
-            results, _, operation = line.partition(" = ")
+        results, _, operation = line.partition(" = ") if line.startswith("%") else ("", "", line)
+        if operation.startswith("scf."):
             for name, value in re.findall(r"(%[\w$.-]+) = (%[\w$.-]+)", operation):
                 roots[name] = roots.get(value, set())
         written = operation.strip('"').startswith(WRITES)
-        operands = [value for value in VALUE.findall(operation.partition(" loc(")[0])]
+        operands = VALUE.findall(operation.partition(" loc(")[0])
         if written:
             found = roots.get(operands[0]) if operands else None
             if not found:
