@@ -226,7 +226,7 @@ def _broadcast(arguments):
         source = _torch.distributed.get_global_rank(arguments["group"], arguments["group_src"])
     tensor = arguments["tensor"]
     if source != _rank and tensor.is_cuda and not tensor.is_floating_point() and known.is_small(tensor):
-        known.keep_source(tensor, source)
+        known.sources.keep(tensor, source)
 
 
 @_with_result

@@ -28,15 +28,40 @@ looked_at = {}
 _torch = None
 _StorageWeakRef = None
 _most_bytes = {}
-# By address: the storage, whether its values are integers, and the state. Another storage at the same address is
-# another one.
-_states = {}
-# Tensors of zeros, larger than others that are looked at: references to their storages, and their versions, by address.
-_zeros = {}
-# References to the storages of unknown numbers that count elements of a mask, by address.
-_counts = {}
-# References to storages that another rank has sent, and the rank, by address.
-_sources = {}
+
+
+class Marks:
+    """What is noted of tensors, by the addresses of their storages: another storage at the same address is another one."""
+
+    def __init__(self):
+        self.found = {}
+
+    def keep(self, tensor, what=True):
+        """Notes it of a tensor's storage."""
+        self.found[address(tensor)] = reference(tensor), what
+
+    def of(self, tensor):
+        """What is noted of a tensor; None if nothing is."""
+        owner, what = self.found.get(address(tensor), (None, None))
+        return what if owner is not None and owner.cdata == tensor.untyped_storage()._cdata else None
+
+    def forget(self, tensor):
+        """Drops what is noted of a tensor."""
+        self.found.pop(address(tensor), None)
+
+    def install(self):
+        """A reference that outlives torch's module cannot be released."""
+        atexit.register(self.found.clear)
+
+
+# Whether the values of a tensor are integers, and what is known of them.
+_states = Marks()
+# Tensors of zeros, larger than others that are looked at, with their versions.
+_zeros = Marks()
+# Unknown numbers that count elements of a mask.
+counts = Marks()
+# What another rank has sent, with the rank: this one has what was there before.
+sources = Marks()
 
 
 def install(torch):
@@ -46,11 +71,8 @@ def install(torch):
 
     _torch = torch
     _StorageWeakRef = StorageWeakRef
-    # A reference that outlives torch's module cannot be released.
-    atexit.register(_states.clear)
-    atexit.register(_zeros.clear)
-    atexit.register(_counts.clear)
-    atexit.register(_sources.clear)
+    for marks in (_states, _zeros, counts, sources):
+        marks.install()
     for dtype in {value for value in vars(torch).values() if isinstance(value, torch.dtype)}:
         _most_bytes[dtype] = MAX_INTEGER_BYTES if _is_integer(dtype) else MAX_OTHER_BYTES
     looked_at.update(_most_bytes)
@@ -91,12 +113,12 @@ def state(tensor):
     storage = tensor.untyped_storage()
     if storage.data_ptr() == 0:
         return KNOWN if storage.nbytes() == 0 else LARGE
-    found = _states.get(storage.data_ptr())
+    found = _states.of(tensor)
     if found is not None:
-        owner, is_integer, known = found
-        if owner.cdata == storage._cdata and is_integer == _is_integer(tensor.dtype):
+        is_integer, known = found
+        if is_integer == _is_integer(tensor.dtype):
             return known
-    if storage.data_ptr() in _zeros and are_zeros(tensor):
+    if are_zeros(tensor):
         return KNOWN
     return SMALL if is_small(tensor) else LARGE
 
@@ -104,15 +126,13 @@ def state(tensor):
 def keep_zeros(tensor):
     """Notes that a tensor is zeros until an operator changes it in place."""
     if _has_memory(tensor) and not tensor.is_inference() and tensor.nbytes <= MAX_ZEROS_BYTES:
-        _zeros[address(tensor)] = reference(tensor), tensor._version
+        _zeros.keep(tensor, tensor._version)
 
 
 def are_zeros(tensor):
     """Returns whether it is."""
-    owner, version = _zeros.get(address(tensor), (None, None))
-    if owner is None or owner.cdata != tensor.untyped_storage()._cdata or tensor.is_inference():
-        return False
-    return tensor._version == version
+    version = _zeros.of(tensor)
+    return version is not None and not tensor.is_inference() and tensor._version == version
 
 
 def is_known(tensor):
@@ -122,8 +142,7 @@ def is_known(tensor):
 
 def keep(tensor, known):
     """Notes that the memory of a tensor holds its known or assumed values."""
-    storage = tensor.untyped_storage()
-    _states[storage.data_ptr()] = reference(tensor), _is_integer(tensor.dtype), known
+    _states.keep(tensor, (_is_integer(tensor.dtype), known))
     if known == ROUTED:
         for dtype in looked_at:
             if _is_integer(dtype):
@@ -132,30 +151,8 @@ def keep(tensor, known):
 
 def forget(tensor):
     """Notes that the values of a tensor are unknown."""
-    _states.pop(address(tensor), None)
-    _zeros.pop(address(tensor), None)
-
-
-def keep_count(tensor):
-    """Notes that an unknown number counts elements of a mask."""
-    _counts[address(tensor)] = reference(tensor)
-
-
-def is_count(tensor):
-    """Returns whether it does."""
-    found = _counts.get(address(tensor))
-    return found is not None and found.cdata == tensor.untyped_storage()._cdata
-
-
-def keep_source(tensor, rank):
-    """Notes that a tensor holds what this rank had, in place of what another one has sent."""
-    _sources[address(tensor)] = reference(tensor), rank
-
-
-def source(tensor):
-    """The rank that has sent the values of a tensor; None if they are of this one."""
-    owner, rank = _sources.get(address(tensor), (None, None))
-    return rank if owner is not None and owner.cdata == tensor.untyped_storage()._cdata else None
+    _states.forget(tensor)
+    _zeros.forget(tensor)
 
 
 def clear(tensor, value=0):

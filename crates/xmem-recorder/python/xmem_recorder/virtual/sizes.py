@@ -48,13 +48,13 @@ def count(func, args, kwargs, result):
     """Writes how many elements of an unknown mask are true, by the share that the user gave; returns whether it did. Without
     one, the number is remembered as a count."""
     mask = args[0] if args else kwargs.get("input")
-    if not isinstance(mask, _torch.Tensor) or not mask.is_cuda or not result.numel():
+    if not isinstance(mask, _torch.Tensor) or not mask.is_cuda or not result.is_cuda or not result.numel():
         return False
     is_mask = mask.dtype is _torch.bool or func.__name__ == "count_nonzero"
     if not is_mask or result.dtype is not _torch.int64 or known.state(mask) >= known.COUNTED or not known.is_small(result):
         return False
     if not assumptions.is_given("nonzero"):
-        known.keep_count(result)
+        known.counts.keep(result)
         return False
     if known.state(mask) == known.SMALL and known.unrecorded(lambda: known.alias(mask).all()):
         # All are finite, or another check that holds.

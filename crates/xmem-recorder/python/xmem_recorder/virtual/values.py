@@ -9,7 +9,6 @@ Left to other modules: which values are known (`known`), what kernels write (`wr
 and from integers that the script has read (`integers`).
 """
 
-import atexit
 import contextlib
 import sys
 
@@ -68,8 +67,8 @@ _mode = None
 _reads = {}
 # Functions whose integers are sizes or positions.
 _lists = set()
-# Large results of `isfinite`, of which `all` is true: references to their storages, by address.
-_finite = {}
+# Large results of `isfinite`, of which `all` is true.
+_finite = known.Marks()
 
 
 def facts():
@@ -84,7 +83,7 @@ def install(torch):
     """Begins to keep values."""
     global _torch, _mode
     _torch = torch
-    atexit.register(_finite.clear)
+    _finite.install()
     instead = host_memory.install(torch)
     known.install(torch)
     assumptions.install(torch)
@@ -142,9 +141,9 @@ def _make_mode(torch, instead):
                 return integers.read(result, *origin)
             # The script has its result, whatever it is.
             try:
-                if func in choosing and _choose(choosing[func], args, kwargs, result):
+                if func in choosing and _has_written(choices.choose, torch, choosing[func], args, kwargs, result):
                     return result
-                if func in counting and _count(func, args, kwargs, result):
+                if func in counting and _has_written(sizes.count, func, args, kwargs, result):
                     return result
                 if type(result) in tensors:
                     if result.layout is not strided:
@@ -192,18 +191,11 @@ def _raises_nothing(tensor, frame):
         return False
 
 
-def _choose(name, args, kwargs, result):
+def _has_written(write, *args):
+    """Returns whether a function wrote the values of a result."""
     try:
         with _torch._C.DisableTorchFunction(), _torch.no_grad():
-            return choices.choose(_torch, name, args, kwargs, result)
-    except Exception:
-        return False
-
-
-def _count(func, args, kwargs, result):
-    try:
-        with _torch._C.DisableTorchFunction(), _torch.no_grad():
-            return result.is_cuda and sizes.count(func, args, kwargs, result)
+            return write(*args)
     except Exception:
         return False
 
@@ -232,7 +224,7 @@ def _are_zeros(func, args, result):
 def _remember_finite(result):
     with _torch._C.DisableTorchFunction():
         if result.is_cuda:
-            _finite[known.address(result)] = known.reference(result)
+            _finite.keep(result)
 
 
 def _is_finite(args):
@@ -241,8 +233,7 @@ def _is_finite(args):
         tensor = args[0] if args else None
         if not isinstance(tensor, _torch.Tensor) or known.state(tensor) >= known.COUNTED:
             return False
-        owner = _finite.get(known.address(tensor))
-        return owner is not None and owner.cdata == tensor.untyped_storage()._cdata
+        return _finite.of(tensor) is not None
 
 
 def _clear(result, value):
@@ -421,14 +412,14 @@ def _read(tensor, func, purpose):
         with _torch._C.DisableTorchFunction():
             if not isinstance(tensor, _torch.Tensor) or not tensor.is_cuda:
                 return None
-            source = known.source(tensor)
+            source = known.sources.of(tensor)
             if source is not None:
                 _say_received(source, _place(sys._getframe(2)))
             if known.is_known(tensor):
                 return None
             assumption = known.ASSUMPTIONS.get(known.state(tensor))
             share = None
-            if assumption is None and known.is_count(tensor):
+            if assumption is None and known.counts.of(tensor):
                 assumption, share = "nonzero", 0.0
             if not tensor.dtype.is_floating_point and tensor.dtype is not _torch.bool:
                 if func in _lists and not branches.is_printed(sys._getframe(2)):
