@@ -1,4 +1,4 @@
-"""Rank 0 tells the others how many iterations there are; another rank, recorded alone, is told nothing."""
+"""Rank 0 broadcasts the number of iterations. Another rank, recorded alone, does not receive it."""
 # /// xmem
 # exit = 4
 # trace = "written"

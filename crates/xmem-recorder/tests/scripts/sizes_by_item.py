@@ -1,4 +1,4 @@
-"""A size by `item()` of a number that nothing is known about: there is no verdict, and the answer names the place."""
+"""`item()` of an unknown number gives a size: there is no verdict, and the answer names the line."""
 # /// xmem
 # iterations = 3
 # stdout-without = ["done"]
