@@ -27,6 +27,7 @@ class _Choice:
     def __init__(self):
         # None until torch is found.
         self.engine = None
+        self.answer = None
         self.error = None
         self.has_no_kernels = False
 
@@ -37,6 +38,11 @@ _choice = _Choice()
 def chosen():
     """The engine of this process; the CPU until torch is found."""
     return _choice.engine or CPU
+
+
+def answer():
+    """The answer of `xmem profile` to this process; None if it was not asked."""
+    return _choice.answer
 
 
 def is_virtual():
@@ -64,7 +70,8 @@ def choose(spec):
     if not spec.origin or not spec.submodule_search_locations:
         _choice.engine = CPU
         return
-    answer = _ask(os.path.dirname(os.path.realpath(spec.origin)))
+    answer = session.settings().get("answer") or _ask(os.path.dirname(os.path.realpath(spec.origin)))
+    _choice.answer = answer
     for text in answer.get("notes", ()):
         session.note(text)
     _choice.engine = answer.get("engine", CPU)

@@ -16,6 +16,9 @@ MAX_LINE = 4000
 MAX_TEXT = 300
 
 
+# The variable that names the shared folder.
+VARIABLE = "XMEM_RECORDER"
+
 # What the script is run for.
 RECORD = "record"
 RUN = "run"

@@ -13,7 +13,7 @@ import threading
 from .. import errors, session
 from ..patching import replace, replace_in_torch
 from ..virtual import known, library
-from . import reducer
+from . import messages, reducer
 
 # Backends for tensors of the host, which would connect with the other processes.
 OF_HOST = ("gloo", "ucc", "mpi", "xccl")
@@ -37,17 +37,16 @@ def install(torch, rank):
         "all_to_all": _all_to_all,
         "all_to_all_single": _all_to_all_single,
         "broadcast": _broadcast,
-        "broadcast_object_list": _object_list,
         "gather": _gather,
         "gather_object": _gather_object,
         "all_gather_object": _all_gather_object,
         "monitored_barrier": _monitored_barrier,
-        "recv_object_list": _recv_object_list,
         "reduce": _all_reduce,
         "reduce_scatter": _reduce_scatter,
         "reduce_scatter_tensor": _reduce_scatter_tensor,
         "scatter": _scatter,
         "scatter_object_list": _scatter_object_list,
+        **messages.install(torch),
     }.items():
         original = getattr(c10d, name, None)
         if original is None:
@@ -252,37 +251,6 @@ def _monitored_barrier(_original):
 # ---------------------------------------------------------------------------------------------
 # Objects
 # ---------------------------------------------------------------------------------------------
-
-
-def _object_list(original):
-    names = inspect.signature(original)
-
-    def broadcast_object_list(*args, **kwargs):
-        given = names.bind(*args, **kwargs)
-        given.apply_defaults()
-        if _group_rank(given.arguments) < 0:
-            return original(*args, **kwargs)
-        if not _is_root(given.arguments, "src"):
-            session.note(
-                f"rank {_rank} keeps its own objects in broadcast_object_list, as the rank that sends them does not "
-                "run"
-            )
-            given.arguments["src"] = _torch.distributed.get_rank()
-            if "group_src" in given.arguments:
-                given.arguments["group_src"] = None
-        return original(*given.args, **given.kwargs)
-
-    return broadcast_object_list
-
-
-def _recv_object_list(_original):
-    def recv_object_list(*_args, **_kwargs):
-        raise RuntimeError(
-            f"rank {_rank} receives objects from a rank that does not run (xmem profile --ranks): give a pipeline's "
-            "stage its input_args and output_args, or record all processes with --gpus"
-        )
-
-    return recv_object_list
 
 
 def _is_root(arguments, name):

@@ -36,7 +36,9 @@ def start():
 
 
 def _is_other(environment, wanted):
-    """Returns whether an environment is that of another rank."""
+    """Returns whether an environment is that of another rank, which is not to run."""
+    if environment.get(session.VARIABLE, session.folder()) != session.folder():
+        return False
     for name, key in (("RANK", "rank"), ("LOCAL_RANK", "local_rank")):
         value = environment.get(name)
         if value is not None:
@@ -70,7 +72,7 @@ def _launch_agent(wanted):
             run_id = config.run_id or "none"
             os.environ.update(
                 {
-                    **_variables(wanted),
+                    **variables(wanted),
                     "ROLE_NAME": config.role,
                     "ROLE_RANK": str(wanted["rank"]),
                     "ROLE_WORLD_SIZE": str(wanted["world_size"]),
@@ -92,7 +94,7 @@ def _launch_agent(wanted):
     return wrapper
 
 
-def _variables(wanted):
+def variables(wanted):
     """The variables by which a launcher tells a process its place."""
     return {
         "RANK": str(wanted["rank"]),

@@ -7,7 +7,7 @@ import sys
 
 from .. import session
 from ..patching import replace_everywhere
-from . import collectives, launchers, place, reducer, stores
+from . import agreements, collectives, launchers, place, reducer, stores
 
 # A thread of NCCL's process groups looks into the store, whose functions are Python's: it would wait for the
 # interpreter while the interpreter waits for its end (ProcessGroupNCCL.cpp, `HeartbeatMonitor::runLoop`).
@@ -28,6 +28,7 @@ def install(torch):
     collectives.install(torch, wanted["rank"])
     launchers.install(torch, wanted)
     reducer.install(torch)
+    agreements.install()
     replace_everywhere(torch.distributed, "init_process_group", _init_process_group)
 
 

@@ -5,6 +5,8 @@
 - `values`, `known`: values of small tensors that follow from the host, and what is known of each tensor;
 - `sizes`, `choices`, `assumptions`: sizes and places that follow from values, or from assumptions about them;
 - `branches`: the branch that raises nothing, where the script tests a value that is not known;
+- `backward`, `written`, `integers`: values in backward passes, what kernels write, and integers that the script reads;
+- `extensions`: optimizers of DeepSpeed, which it would compile;
 - `compilation`: the first compilation of the script, from which on no values are kept;
 - `host_memory`, `random_numbers`: parameters that are not initialized on the host, and the numbers that this would draw;
 - `history`, `activity`: the history of the allocator, and what streams are told;

@@ -10,7 +10,7 @@ from ..patching import replace
 from ..ranks import place, process
 from ..recording import allocators, begin, run
 from ..weights import mapping
-from . import activity, checkpoints, history, nccl, objects, outside, peaks, values
+from . import activity, checkpoints, extensions, history, nccl, objects, outside, peaks, values
 
 
 def install(torch):
@@ -27,6 +27,7 @@ def install(torch):
     allocators.leave_out(torch)
     mapping.install(torch)
     checkpoints.install(torch)
+    extensions.install()
     nccl.install(torch)
     process.install(torch)
     if place.wanted() is None:

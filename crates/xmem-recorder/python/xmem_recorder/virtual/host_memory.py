@@ -77,6 +77,8 @@ def install(torch):
         dtype = getattr(torch, dtype)
         instead[getattr(torch.Tensor, name)] = lambda tensor, *_, d=dtype, **__: _convert(tensor, d)
     instead[torch.Tensor.to] = _to
+    for function in (torch.Tensor.data.__get__, torch.Tensor.detach):
+        instead[function] = lambda tensor, *_, f=function: _same_weight(tensor, f)
     return instead
 
 
@@ -203,6 +205,16 @@ def _to(tensor, *args, **kwargs):
         return None
     converted = _convert(tensor, dtype)
     return None if converted is None else converted.to(device)
+
+
+def _same_weight(tensor, function):
+    """Calls a function that gives the same elements, which are no parameter, and remembers that they are weights."""
+    if not _is_large_parameter(tensor):
+        return None
+    with _torch._C.DisableTorchFunction():
+        same = function(tensor)
+    same._xmem_weight = True
+    return same
 
 
 def _convert(tensor, dtype):

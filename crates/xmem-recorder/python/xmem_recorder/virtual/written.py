@@ -37,7 +37,7 @@ def by_operator(call, func, args, kwargs):
     # The script has its result, whatever the operator is.
     with contextlib.suppress(Exception):
         for at, name in _arguments_written(func):
-            _forget(args[at] if at < len(args) else kwargs.get(name))
+            forget(args[at] if at < len(args) else kwargs.get(name))
     return result, str(func) if library.host_reads() != before else None
 
 
@@ -58,10 +58,11 @@ def _arguments_written(func):
     }
 
 
-def _forget(value):
+def forget(value):
+    """Forgets the values of a tensor on a GPU, or of those in lists."""
     if isinstance(value, (list, tuple)):
         for one in value:
-            _forget(one)
+            forget(one)
     elif hasattr(value, "is_cuda") and value.is_cuda:
         known.clear(value)
 

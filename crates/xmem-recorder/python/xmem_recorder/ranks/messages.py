@@ -1,0 +1,275 @@
+"""Objects that a process receives from one that does not run (`recv_object_list`, `broadcast_object_list`).
+
+The command runs again as the sending rank, in a process that waits once it has sent them, until it is asked for more. To
+get so far, it may need what others send: later stages of a pipeline learn the shapes of their input from the stages
+before them (torch/distributed/pipelining/stage.py, `_shape_inference`). What all of them have sent is kept in one
+folder, so that nothing is sent twice.
+"""
+
+import hashlib
+import inspect
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from .. import engine, errors, session
+from . import launchers, place
+
+# The part of a sender's output that an error shows, in bytes.
+MAX_SHOWN = 2000
+# Processes that run at once, each for the one before.
+MAX_DEPTH = 16
+# Time between two looks for a message, in seconds.
+INTERVAL = 0.01
+
+_torch = None
+# The number of messages, by their sender and receivers.
+_counts = {}
+# The processes that send what this one receives, by rank.
+_senders = {}
+_awaited = None
+
+
+def install(torch):
+    """The wrappers of functions of `torch.distributed`, by their names."""
+    global _torch, _awaited
+    _torch = torch
+    if "awaited" in session.settings():
+        _awaited = _Awaited(**session.settings()["awaited"])
+    return {
+        "send_object_list": _sending,
+        "recv_object_list": _receiving,
+        "broadcast_object_list": _broadcasting,
+    }
+
+
+def _sending(original):
+    names = inspect.signature(original)
+
+    def send_object_list(*args, **kwargs):
+        if _awaited is not None:
+            given = _bound(names, args, kwargs)
+            _awaited.keep(_next_path(_own(), f"{_global_rank(given, 'dst')}"), given["object_list"])
+        return original(*args, **kwargs)
+
+    return send_object_list
+
+
+def _receiving(original):
+    names = inspect.signature(original)
+
+    def recv_object_list(*args, **kwargs):
+        given = _bound(names, args, kwargs)
+        source = _global_rank(given, "src")
+        if source is None:
+            raise RuntimeError(f"rank {_own()} receives objects from any rank, and runs alone (xmem profile --ranks)")
+        content = _receive(source, f"{_own()}")
+        device = given["device"] or _torch.device("cuda", _torch.cuda.current_device())
+        # What the function that is replaced allocates for the sizes and the bytes.
+        _sizes = _torch.empty(len(given["object_list"]), dtype=_torch.long, device=device)
+        _bytes = _torch.empty(len(content), dtype=_torch.uint8, device=device)
+        given["object_list"][:] = pickle.loads(content)
+        return source
+
+    return recv_object_list
+
+
+def _broadcasting(original):
+    names = inspect.signature(original)
+
+    def broadcast_object_list(*args, **kwargs):
+        given = names.bind(*args, **kwargs)
+        given.apply_defaults()
+        arguments = given.arguments
+        group = arguments["group"]
+        if _torch.distributed.get_rank(group) < 0:
+            return original(*args, **kwargs)
+        source = _global_rank(arguments, "src") or 0
+        if source != _torch.distributed.get_rank():
+            try:
+                arguments["object_list"][:] = pickle.loads(_receive(source, _of_group(group)))
+            except Exception as error:
+                session.note(f"rank {_own()} keeps its own objects in broadcast_object_list: {errors.describe(error)}")
+            arguments["src"] = _torch.distributed.get_rank()
+            if "group_src" in arguments:
+                arguments["group_src"] = None
+        elif _awaited is not None:
+            _awaited.keep(_next_path(source, _of_group(group)), arguments["object_list"])
+        return original(*given.args, **given.kwargs)
+
+    return broadcast_object_list
+
+
+def _bound(names, args, kwargs):
+    given = names.bind(*args, **kwargs)
+    given.apply_defaults()
+    return given.arguments
+
+
+def _own():
+    return place.wanted()["rank"]
+
+
+def _global_rank(arguments, name):
+    """The sender, or the receiver, of a message; None if it may be any."""
+    of_group = arguments.get(f"group_{name}")
+    if of_group is None:
+        return arguments[name]
+    group = arguments["group"]
+    return of_group if group is None else _torch.distributed.get_global_rank(group, of_group)
+
+
+def _of_group(group):
+    """A name of the processes of a group, which is the same in each of them."""
+    ranks = _torch.distributed.get_process_group_ranks(group)
+    return "group" + hashlib.sha256(repr(sorted(ranks)).encode()).hexdigest()[:16]
+
+
+def _folder():
+    path = session.settings().get("messages") or os.path.join(session.folder(), "messages")
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    return path
+
+
+def _next_path(source, targets):
+    """The file of the next message of these processes."""
+    _counts[source, targets] = _counts.get((source, targets), 0) + 1
+    return os.path.join(_folder(), f"{source}-{targets}-{_counts[source, targets]}")
+
+
+# ---------------------------------------------------------------------------------------------
+# The process that receives
+# ---------------------------------------------------------------------------------------------
+
+
+def _receive(source, targets):
+    """The next message from another process, which runs for it."""
+    path = _next_path(source, targets)
+    if not os.path.exists(path):
+        if source not in _senders:
+            session.note(f"rank {source} runs, too, until it has sent what rank {_own()} receives from it")
+            _senders[source] = _Sender(source)
+        _senders[source].wait_for(path)
+    with open(path, "rb") as file:
+        return file.read()
+
+
+class _Sender:
+    """The command as another process of the job, in a session without `xmem profile`."""
+
+    def __init__(self, rank):
+        self.rank = rank
+        depth = session.settings().get("depth", 0) + 1
+        if depth > MAX_DEPTH:
+            raise RuntimeError(f"rank {_own()} waits for rank {rank}, and {depth} ranks wait for each other")
+        folder = tempfile.mkdtemp(prefix="rank-", dir=session.folder())
+        self.output = os.path.join(folder, "output")
+        # It ends when nobody has the other end of the pipe.
+        asked, self.ask = os.pipe()
+        _write_session(folder, rank, asked, depth)
+        with open(self.output, "wb") as output:
+            self.process = subprocess.Popen(
+                _command(rank),
+                env=_environment(rank, folder),
+                pass_fds=(asked,),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+        os.close(asked)
+
+    def wait_for(self, path):
+        """Waits until it has sent a message; raises `RuntimeError` if it ends before."""
+        os.write(self.ask, f"{path}\n".encode())
+        while not os.path.exists(path):
+            status = self.process.poll()
+            if status is not None and not os.path.exists(path):
+                raise RuntimeError(
+                    f"rank {self.rank}, which runs for what rank {_own()} receives from it (xmem profile --ranks), ended with "
+                    f"{status} before it had sent that. Its output ends with:\n{self._end_of_output()}"
+                )
+            time.sleep(INTERVAL)
+
+    def _end_of_output(self):
+        with open(self.output, "rb") as file:
+            file.seek(max(0, os.path.getsize(self.output) - MAX_SHOWN))
+            return file.read().decode(errors="replace")
+
+
+def _write_session(folder, rank, asked, depth):
+    os.symlink(os.path.join(session.folder(), "path"), os.path.join(folder, "path"))
+    with open(os.path.join(folder, "control"), "wb"):
+        pass
+    answer = engine.answer()
+    settings = {
+        **session.settings(),
+        "purpose": session.RUN,
+        "rank": _place(rank),
+        "messages": _folder(),
+        "awaited": {"descriptor": asked},
+        "depth": depth,
+        "answer": answer and {**answer, "log": os.path.join(folder, "log")},
+    }
+    with open(os.path.join(folder, "settings.json"), "w", encoding="utf-8") as file:
+        json.dump(settings, file)
+
+
+def _place(rank):
+    wanted = place.wanted()
+    size = wanted["local_world_size"]
+    return {**wanted, "rank": rank, "local_rank": rank % size, "node": rank // size}
+
+
+def _command(rank):
+    """The command of this process, with the local rank that some launchers put into it."""
+    with open("/proc/self/cmdline", "rb") as file:
+        arguments = [os.fsdecode(argument) for argument in file.read().split(b"\0")[:-1]]
+    own, other = place.wanted()["local_rank"], _place(rank)["local_rank"]
+    replaced = {f"--{name}={own}": f"--{name}={other}" for name in ("local_rank", "local-rank")}
+    return [sys.executable, *(replaced.get(argument, argument) for argument in arguments[1:])]
+
+
+def _environment(rank, folder):
+    at = _place(rank)
+    environment = {**os.environ, **launchers.variables(at), "NODE_RANK": str(at["node"]), session.VARIABLE: folder}
+    own = os.path.join(session.folder(), "path")
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    environment["PYTHONPATH"] = os.pathsep.join(os.path.join(folder, "path") if entry == own else entry for entry in entries)
+    return environment
+
+
+# ---------------------------------------------------------------------------------------------
+# The process that sends
+# ---------------------------------------------------------------------------------------------
+
+
+class _Awaited:
+    """What the process that runs this one waits for."""
+
+    def __init__(self, descriptor):
+        self.paths = []
+        self.changed = threading.Condition()
+        threading.Thread(target=self._listen, args=(descriptor,), daemon=True).start()
+
+    def _listen(self, descriptor):
+        with open(descriptor, encoding="utf-8") as file:
+            for line in file:
+                with self.changed:
+                    self.paths.append(line.rstrip("\n"))
+                    self.changed.notify()
+        os._exit(0)
+
+    def keep(self, path, objects):
+        """Writes a message; waits if nothing else is awaited."""
+        part = f"{path}.{os.getpid()}"
+        with open(part, "wb") as file:
+            pickle.dump(objects, file)
+        os.replace(part, path)
+        with self.changed:
+            while all(os.path.exists(wanted) for wanted in self.paths):
+                self.changed.wait()
