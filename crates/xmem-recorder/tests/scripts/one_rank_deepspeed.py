@@ -4,7 +4,7 @@
 # iterations = 3
 # skip-on-cpu = "DeepSpeed compiles its optimizers for a GPU"
 # [virtual-gpu]
-# stdout = ["rank 1 agrees", "the optimizer is loaded"]
+# stdout = ["rank 1 agrees", "the optimizer is loaded: True"]
 # [virtual-gpu.replay]
 # "/by_role/optimizer_state" = 2097664
 # ///
@@ -17,6 +17,10 @@ import torch.distributed as dist
 from torch import nn
 
 BUILDER = """
+def installed_cuda_version():
+    raise OSError("CUDA_HOME does not exist, unable to compile CUDA op(s)")
+
+
 class OpBuilder:
     def __init__(self, name):
         self.name = name
@@ -54,7 +58,7 @@ with tempfile.TemporaryDirectory() as folder:
         with open(path, "w") as file:
             file.write(text)
     sys.path.insert(0, folder)
-    from deepspeed.ops.op_builder.builder import OpBuilder
+    from deepspeed.ops.op_builder.builder import OpBuilder, installed_cuda_version
     from deepspeed.runtime.zero import utils
 
 
@@ -63,7 +67,7 @@ class FusedAdam(torch.optim.Optimizer):
         super().__init__(params, {})
         self.overflow = torch.tensor([0], dtype=torch.int32, device="cuda")
         self.multi_tensor_adam = OpBuilder("fused_adam").load().multi_tensor_adam
-        print("the optimizer is loaded", flush=True)
+        print(f"the optimizer is loaded: {installed_cuda_version()[0] > 10}", flush=True)
 
     @torch.no_grad()
     def step(self):

@@ -20,9 +20,26 @@ FUNCTIONS = {
 }
 
 
-def install():
-    """Watches the import of DeepSpeed's builders (deepspeed/ops/op_builder/builder.py, `OpBuilder.load`)."""
-    imports.watch("deepspeed.ops.op_builder.builder", lambda module: replace(module.OpBuilder, "load", _load))
+def install(torch):
+    """Watches the import of DeepSpeed's builders (deepspeed/ops/op_builder/builder.py)."""
+    imports.watch("deepspeed.ops.op_builder.builder", lambda module: _imported(torch, module))
+
+
+def _imported(torch, module):
+    replace(module.OpBuilder, "load", _load)
+    replace(module, "installed_cuda_version", lambda original: _version_of_nvcc(torch, original))
+
+
+def _version_of_nvcc(torch, original):
+    """Some releases ask it while they are imported, and end without a compiler: that of PyTorch's CUDA."""
+
+    def version(*args, **kwargs):
+        try:
+            return original(*args, **kwargs)
+        except Exception:
+            return tuple(int(part) for part in torch.version.cuda.split(".")[:2])
+
+    return version
 
 
 def _load(original):

@@ -27,7 +27,7 @@ def install(torch):
     allocators.leave_out(torch)
     mapping.install(torch)
     checkpoints.install(torch)
-    extensions.install()
+    extensions.install(torch)
     nccl.install(torch)
     process.install(torch)
     if place.wanted() is None:
