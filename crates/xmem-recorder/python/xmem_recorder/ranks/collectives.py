@@ -12,7 +12,7 @@ import threading
 
 from .. import errors, session
 from ..patching import replace, replace_in_torch
-from ..virtual import known, library
+from ..virtual import known, library, written
 from . import messages, reducer
 
 # Backends for tensors of the host, which would connect with the other processes.
@@ -33,6 +33,7 @@ def install(torch, rank):
     if hasattr(c10d, "split_group"):
         replace_in_torch("split_group", c10d.split_group, _split_group(c10d.split_group))
     for name, result in {
+        "all_gather_into_tensor": _all_gather_into_tensor,
         "all_reduce": _all_reduce,
         "all_to_all": _all_to_all,
         "all_to_all_single": _all_to_all_single,
@@ -55,6 +56,9 @@ def install(torch, rank):
         setattr(c10d, name, wrapper)
         if hasattr(torch.distributed, name):
             setattr(torch.distributed, name, wrapper)
+    for name, write in FUNCTIONAL.items():
+        for namespace in ("_c10d_functional", "_c10d_functional_autograd"):
+            written.follow(f"{namespace}::{name}", _without_gradients(write))
     # Lightning calls that of the group (lightning/fabric/utilities/distributed.py, `_InfiniteBarrier`).
     replace(torch.distributed.ProcessGroup, "monitored_barrier", _monitored_barrier)
 
@@ -209,12 +213,68 @@ def _all_to_all(arguments):
 
 @_with_result
 def _all_to_all_single(arguments):
-    output, own = arguments["output"], arguments["input"]
-    if not _is_of_host(output) or arguments["input_split_sizes"] or arguments["output_split_sizes"]:
-        return
-    part = own.chunk(_size(arguments))[_group_rank(arguments)]
-    for of_rank in output.chunk(_size(arguments)):
-        of_rank.copy_(part)
+    if not arguments["input_split_sizes"] and not arguments["output_split_sizes"]:
+        _exchange(arguments["output"], arguments["input"], _size(arguments), _group_rank(arguments))
+
+
+@_with_result
+def _all_gather_into_tensor(arguments):
+    output, own = arguments["output_tensor"], arguments["input_tensor"]
+    if not _is_of_host(output):
+        _repeat(output, own, own, _size(arguments))
+
+
+def _exchange(output, own, size, rank):
+    """Each rank sends this one the part that this one would send itself; returns whether that was written."""
+    return bool(own.shape) and own.shape[0] % size == 0 and _repeat(output, own, own.chunk(size)[rank], size)
+
+
+def _repeat(output, own, part, size):
+    """Writes a part of the own tensor for each rank, if its values are known; returns whether they are."""
+    if _is_of_host(output):
+        output.view(size, -1).copy_(part.reshape(1, -1))
+        return True
+    if not output.is_cuda or output.nbytes > known.looked_at[output.dtype] or known.state(own) < known.COUNTED:
+        return False
+    known.alias(output).view(size, -1).copy_(known.alias(part).reshape(1, -1))
+    known.keep(output, known.state(own))
+    return True
+
+
+def _functional_all_to_all(output, own, output_sizes, input_sizes, group):
+    are_equal = len({*output_sizes, *input_sizes}) == 1
+    return are_equal and _exchange(output, own, len(input_sizes), _named_rank(group))
+
+
+def _functional_all_gather(output, own, size, _group):
+    return _repeat(output, own, own, size)
+
+
+def _functional_wait(_output, _own):
+    """The result is the tensor itself."""
+    return True
+
+
+def _without_gradients(write):
+    def call(*args):
+        with _torch._C.DisableTorchFunction(), _torch.no_grad():
+            return write(*args)
+
+    return call
+
+
+def _named_rank(name):
+    c10d = _torch.distributed.distributed_c10d
+    return _torch.distributed.get_rank(c10d._resolve_process_group(name))
+
+
+# What writes the results of operators of `torch.distributed._functional_collectives`, by their names: functions of the
+# result and the arguments.
+FUNCTIONAL = {
+    "all_gather_into_tensor": _functional_all_gather,
+    "all_to_all_single": _functional_all_to_all,
+    "wait_tensor": _functional_wait,
+}
 
 
 @_with_result

@@ -11,12 +11,12 @@ from ..patching import replace
 
 
 def install(torch, mode):
-    """Lets a mode see what backward passes call; `mode()` is the mode, or None when it has ended."""
+    """Lets a mode see what backward passes call."""
 
     def wrapped(original):
         @functools.wraps(original)
         def call(*args, **kwargs):
-            return _seen(torch, mode(), lambda: original(*args, **kwargs))
+            return _seen(torch, mode, lambda: original(*args, **kwargs))
 
         return call
 
@@ -26,13 +26,10 @@ def install(torch, mode):
 
 def _seen(torch, mode, function):
     overrides = torch.overrides
-    if mode is None or mode in overrides._get_current_function_mode_stack():
+    if mode in overrides._get_current_function_mode_stack():
         return function()
     overrides._push_mode(mode)
     try:
         return function()
     finally:
-        # A compilation ends the mode.
-        stack = overrides._get_current_function_mode_stack()
-        if stack and stack[-1] is mode:
-            overrides._pop_mode()
+        overrides._pop_mode()

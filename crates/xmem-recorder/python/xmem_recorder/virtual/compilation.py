@@ -1,11 +1,16 @@
-"""The first compilation of the script on a virtual GPU: the compiler would see calls that keep values."""
+"""Compiled code on a virtual GPU, in which no values are kept: the compiler would see the calls that keep them."""
 
+import contextlib
 import functools
 
-from ..imports import inside_import
+from .. import imports
 from ..patching import replace
 
-_stop = None
+# Modules in which backward graphs are compiled when they first run, by releases of PyTorch.
+LATE = ("torch._functorch._aot_autograd.runtime_wrappers", "torch._functorch.aot_autograd")
+
+_begun = None
+_pause = contextlib.nullcontext
 _began = False
 
 
@@ -14,45 +19,52 @@ def began():
     return _began
 
 
-def install(torch, stop):
-    """Wraps the compiler; `stop()` is called before each compilation."""
-    global _stop
-    _stop = stop
+def install(torch, begun, pause):
+    """Wraps the compiler; `begun()` is called before the first compilation, and no values are kept within `pause()`."""
+    global _begun, _pause
+    _begun, _pause = begun, pause
 
     def watched(original):
         def compile(model=None, **options):
             if model is None:
                 return lambda model: compile(model, **options)
-            if isinstance(model, torch.nn.Module) or not inside_import():
+            # Libraries compile functions while they are imported, which may never be called.
+            if isinstance(model, torch.nn.Module) or not imports.inside_import():
                 _begin()
-                return original(model, **options)
-            return _begins_when_called(original(model, **options))
-
-        return compile
-
-    def watched_method(original):
-        def compile(self, *args, **kwargs):
-            _begin()
-            return original(self, *args, **kwargs)
+            compiled = original(model, **options)
+            if isinstance(compiled, torch.nn.Module):
+                object.__setattr__(compiled, "forward", _paused(compiled.forward))
+                return compiled
+            return _paused(compiled)
 
         return compile
 
     replace(torch, "compile", watched)
-    replace(torch.nn.Module, "compile", watched_method)
+    for name in LATE:
+        imports.watch(name, lambda module: replace(module, "track_graph_compiling", _paused_context))
 
 
-def _begins_when_called(compiled):
-    """A function that a library compiles while it is imported, and that may never be called."""
-
+def _paused(compiled):
     @functools.wraps(compiled)
     def call(*args, **kwargs):
         _begin()
-        return compiled(*args, **kwargs)
+        with _pause():
+            return compiled(*args, **kwargs)
 
     return call
 
 
+def _paused_context(original):
+    @contextlib.contextmanager
+    def context(*args, **kwargs):
+        with _pause(), original(*args, **kwargs):
+            yield
+
+    return context
+
+
 def _begin():
     global _began
-    _began = True
-    _stop()
+    if not _began:
+        _began = True
+        _begun()

@@ -184,9 +184,11 @@ def alias(tensor):
 
 
 def unrecorded(function, *args):
-    """Calls a function whose operators are not part of the job."""
+    """Calls a function whose operators are not part of the job: neither the trace nor modes of the script see them."""
     operators.pause()
+    without_modes = _torch._C._DisableTorchDispatch()
     try:
         return function(*args)
     finally:
+        del without_modes
         operators.go_on()

@@ -97,21 +97,30 @@ def _compared(call, *args, **kwargs):
 
 
 def _histc(call, input, bins=100, min=0, max=0, **kwargs):
-    """A histogram over the range of its input, which the operator reads from memory that no kernel has written
-    (aten/src/ATen/native/cuda/SummaryOps.cu, `_histc_cuda_template`). Unknown values are zeros."""
-    if not input.is_cuda or not input.numel() or min != max:
+    """A histogram. The operator reads the range of its input from memory that no kernel has written, unless it is given
+    (aten/src/ATen/native/cuda/SummaryOps.cu, `_histc_cuda_template`): unknown values are zeros."""
+    if not input.is_cuda or not input.numel():
         return None
     with _torch._C.DisableTorchFunction():
-        # As the operator makes them.
-        lowest, highest = input.min(), input.max()
-        low, high = 0, 0
-        if known.state(input) >= known.COUNTED:
+        state = known.state(input)
+        if min == max:
+            # As the operator makes them.
+            lowest, highest = input.min(), input.max()
+            if state >= known.COUNTED:
+                values = known.alias(input)
+                min, max = known.unrecorded(lambda: (values.min().item(), values.max().item()))
+            del lowest, highest
+            if min == max:
+                min, max = min - 1, max + 1
+        result = call(input, bins, min, max, **kwargs)
+        if state >= known.COUNTED:
+            # The host counts no integers.
             values = known.alias(input)
-            low, high = known.unrecorded(lambda: (values.min().item(), values.max().item()))
-        del lowest, highest
-        if low == high:
-            low, high = low - 1, high + 1
-        return call(input, bins, low, high, **kwargs)
+            known.unrecorded(lambda: known.alias(result).copy_(_torch.histc(values.double(), bins, min, max)))
+            known.keep(result, state)
+        else:
+            known.clear(result)
+        return result
 
 
 def with_expected(tell, func, args, kwargs):

@@ -12,7 +12,7 @@ and from integers that the script has read (`integers`).
 import contextlib
 import sys
 
-from .. import errors, operators, scaling, session
+from .. import errors, scaling, session
 from . import assumptions, backward, branches, choices, compilation, host_memory, integers, known, random_numbers, sizes, written
 
 # Functions that make and compare masks, whose known values are kept up to this size: the script may ask whether
@@ -92,8 +92,8 @@ def install(torch):
     written.install()
     _mode = _make_mode(torch, instead)
     _mode.__enter__()
-    backward.install(torch, lambda: _mode)
-    compilation.install(torch, _stop)
+    backward.install(torch, _mode)
+    compilation.install(torch, _compilation_begins, _pause)
 
 
 def _make_mode(torch, instead):
@@ -134,7 +134,9 @@ def _make_mode(torch, instead):
             if func in sized:
                 result = sizes.with_expected(sized[func], func, args, kwargs)
             elif type(func) in operators_by_name:
-                result = _call_by_name(func, args, kwargs)
+                result, has_written = _call_by_name(func, args, kwargs)
+                if has_written:
+                    return result
             else:
                 result = func(*args, **kwargs)
             if origin is not None and func is item and type(result) is int:
@@ -201,10 +203,10 @@ def _has_written(write, *args):
 
 
 def _call_by_name(func, args, kwargs):
-    result, reader = written.by_operator(lambda: func(*args, **kwargs), func, args, kwargs)
+    result, has_written, reader = written.by_operator(lambda: func(*args, **kwargs), func, args, kwargs)
     if reader is not None:
         _reads["size", reader] = _reads.get(("size", reader), 0) + 1
-    return result
+    return result, has_written
 
 
 def _compared(place):
@@ -241,22 +243,32 @@ def _clear(result, value):
         known.clear(result, value)
 
 
-def _stop():
-    """Stops keeping values: removes the mode from below those of the script, and ends Python stacks, as a compilation
-    makes tens of millions of calls."""
-    global _mode
-    if _mode is None:
-        return
+def _compilation_begins():
+    """Ends Python stacks: a compilation makes tens of millions of calls."""
     if session.settings()["stacks"]:
         sys.setprofile(None)
         session.note("torch.compile: no Python stacks are recorded from the first compilation on")
-    from torch.overrides import _len_torch_function_stack, _pop_mode, _push_mode
 
-    above = [_pop_mode() for _ in range(_len_torch_function_stack())]
-    for mode in reversed(above):
-        if mode is not _mode:
-            _push_mode(mode)
-    _mode = None
+
+@contextlib.contextmanager
+def _pause():
+    """Keeps no values: removes the mode from below those of the script, and puts it back."""
+    overrides = _torch.overrides
+    if _mode not in overrides._get_current_function_mode_stack():
+        yield
+        return
+    above = []
+    while not above or above[-1] is not _mode:
+        above.append(overrides._pop_mode())
+    for mode in reversed(above[:-1]):
+        overrides._push_mode(mode)
+    try:
+        yield
+    finally:
+        for _ in above[:-1]:
+            overrides._pop_mode()
+        for mode in reversed(above):
+            overrides._push_mode(mode)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -278,8 +290,10 @@ def _follow(func, args, kwargs, results, most=None):
     if _torch._C._get_tracing_state() is not None:
         # `torch.jit.trace` would record what is computed here.
         return
-    # What is computed here is not part of the job.
-    operators.pause()
+    known.unrecorded(_compute_small, func, args, kwargs, results, most)
+
+
+def _compute_small(func, args, kwargs, results, most):
     try:
         if not all(result.nbytes <= (most or known.looked_at[result.dtype]) for result in results):
             return
@@ -297,8 +311,6 @@ def _follow(func, args, kwargs, results, most=None):
         with contextlib.suppress(Exception):
             for result in results:
                 known.clear(result)
-    finally:
-        operators.go_on()
 
 
 def _compute(func, name, args, kwargs, results, most):

@@ -16,11 +16,18 @@ WRITES = ("tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.descriptor_store", "
 POINTERS = ("!tt.ptr<", "!tt.tensordesc<")
 
 _kernels = {}
+# What writes values into the result of an operator, by its name: a function of the result and the arguments.
+_followed = {}
 
 
 def install():
     """Watches Triton's import."""
     imports.watch("triton.runtime.jit", _triton_imported)
+
+
+def follow(name, write):
+    """Has a function write values into the result of an operator; it returns whether it did."""
+    _followed[name] = write
 
 
 def types_of_operators(torch):
@@ -29,21 +36,23 @@ def types_of_operators(torch):
 
 
 def by_operator(call, func, args, kwargs):
-    """Calls an operator that has a name; returns its result, and its name if it read memory that no kernel has written."""
-    if _namespace(func) in ("aten", "prims", "prim"):
-        return call(), None
+    """Calls an operator that has a name; returns its result, whether its values were written, and its name if it read
+    memory that no kernel has written."""
+    name = getattr(func, "_qualified_op_name", None) or str(func).replace(".", "::", 1)
+    if name.partition("::")[0] in ("aten", "prims", "prim"):
+        return call(), False, None
     before = library.host_reads()
     result = call()
     # The script has its result, whatever the operator is.
     with contextlib.suppress(Exception):
-        for at, name in _arguments_written(func):
-            forget(args[at] if at < len(args) else kwargs.get(name))
-    return result, str(func) if library.host_reads() != before else None
-
-
-def _namespace(func):
-    name = getattr(func, "_qualified_op_name", None) or str(func).replace(".", "::", 1)
-    return name.partition("::")[0]
+        for at, argument in _arguments_written(func):
+            forget(args[at] if at < len(args) else kwargs.get(argument))
+    write = _followed.get(name.partition(".")[0])
+    has_written = False
+    if write is not None:
+        with contextlib.suppress(Exception):
+            has_written = known.unrecorded(write, result, *args)
+    return result, has_written, str(func) if library.host_reads() != before else None
 
 
 @functools.lru_cache(maxsize=MAX_KERNELS)
