@@ -20,6 +20,7 @@ pub(crate) use error::ProfileFailure;
 pub(crate) use explained::EXPLAINED;
 pub(crate) use hints::before as check_command;
 pub(crate) use progress::{RecordingProgress, kept_out};
+pub(crate) use ranks::alone;
 pub(crate) use recording::print_cut_short;
 pub(crate) use run::run;
 pub(crate) use run::writable;

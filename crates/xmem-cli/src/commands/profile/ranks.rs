@@ -15,8 +15,24 @@ const MAX_GPUS: u32 = 64;
 /// ([`between`]).
 pub(super) fn chosen(args: &ProfileArgs) -> Result<Vec<Option<LoneRank>>, ProfileFailure> {
     let Some(world_size) = args.ranks else { return Ok(vec![None]) };
+    let n = world_size.get();
+    let ranks: Vec<u32> = match &args.rank {
+        RankChoice::All => (0..n).collect(),
+        RankChoice::Auto if n == 1 => vec![0],
+        RankChoice::Auto => vec![0, n - 1],
+        RankChoice::These(ranks) => ranks.clone(),
+    };
+    ranks.into_iter().map(|rank| alone(rank, world_size, args.nodes).map(Some)).collect()
+}
+
+/// A rank of a job on so many nodes; an error if there is none, or if a virtual GPU cannot be one of its GPUs.
+pub(crate) fn alone(
+    rank: u32,
+    world_size: NonZeroU32,
+    nodes: NonZeroU32,
+) -> Result<LoneRank, ProfileFailure> {
     let wrong = |problem: String, advice| Err(ProfileFailure::Ranks { problem, advice });
-    let (n, nodes) = (world_size.get(), args.nodes);
+    let n = world_size.get();
     if n % nodes != 0 {
         return wrong(
             format!("{n} ranks cannot be spread evenly over {nodes} nodes"),
@@ -32,19 +48,10 @@ pub(super) fn chosen(args: &ProfileArgs) -> Result<Vec<Option<LoneRank>>, Profil
             "--nodes M gives each node N/M GPUs",
         );
     }
-    let ranks: Vec<u32> = match &args.rank {
-        RankChoice::All => (0..n).collect(),
-        RankChoice::Auto if n == 1 => vec![0],
-        RankChoice::Auto => vec![0, n - 1],
-        RankChoice::These(ranks) => ranks.clone(),
-    };
-    let alone = |rank| {
-        LoneRank::new(rank, world_size, nodes).map(Some).ok_or_else(|| ProfileFailure::Ranks {
-            problem: format!("there is no rank {rank} among {n}"),
-            advice: "ranks are counted from 0; `--rank all` records all of them",
-        })
-    };
-    ranks.into_iter().map(alone).collect()
+    LoneRank::new(rank, world_size, nodes).ok_or_else(|| ProfileFailure::Ranks {
+        problem: format!("there is no rank {rank} among {n}"),
+        advice: "ranks are counted from 0",
+    })
 }
 
 /// The file of a rank, if there are several: `trace.rank3.json.zst` for `trace.json.zst`.

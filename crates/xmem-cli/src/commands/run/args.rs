@@ -3,7 +3,7 @@
 use crate::choice::choice;
 use crate::device;
 use crate::measures::{Changes, list_of_changes};
-use crate::values::{Offered, count_up_to};
+use crate::values::{Offered, count, count_up_to};
 use clap::{Args, ValueHint};
 use std::ffi::OsString;
 use std::num::NonZeroU32;
@@ -57,6 +57,21 @@ pub(crate) struct RunArgs {
     /// Number of virtual GPUs that the command sees
     #[arg(long, value_name = "N", requires = "virtual_gpu", default_value = "1", value_parser = count_up_to::<64>)]
     pub(crate) gpus: NonZeroU32,
+    /// Number of processes of a distributed job, of which one runs alone, as with `xmem profile --ranks`
+    #[arg(long, value_name = "N", requires = "virtual_gpu", conflicts_with = "gpus", value_parser = count::<NonZeroU32>, hide_short_help = true)]
+    pub(crate) ranks: Option<NonZeroU32>,
+    /// The rank that runs with --ranks
+    #[arg(
+        long,
+        value_name = "RANK",
+        requires = "ranks",
+        default_value_t = 0,
+        hide_short_help = true
+    )]
+    pub(crate) rank: u32,
+    /// Machines over which --ranks are spread; each has N/M GPUs
+    #[arg(long, value_name = "M", requires = "ranks", default_value = "1", value_parser = count::<NonZeroU32>, hide_short_help = true)]
+    pub(crate) nodes: NonZeroU32,
     /// On a virtual GPU, let the script write to this file or folder, or to `all`
     #[arg(long, value_name = "PATH", requires = "virtual_gpu", value_hint = ValueHint::AnyPath)]
     pub(crate) let_write: Vec<PathBuf>,

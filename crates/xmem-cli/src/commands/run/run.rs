@@ -5,7 +5,7 @@ use super::error::RunFailure;
 use super::planned::{self, Followed};
 use super::present;
 use crate::commands::Outcome;
-use crate::commands::profile::{check_command, kept_out, writable};
+use crate::commands::profile::{alone, check_command, kept_out, writable};
 use crate::device;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -14,7 +14,7 @@ use crate::terminal::{note, say};
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use xmem::types::printable;
-use xmem_recorder::{Capacity, Float16, Progress, Purpose, Request, Stacks, Weights};
+use xmem_recorder::{Capacity, Float16, LoneRank, Progress, Purpose, Request, Stacks, Weights};
 
 /// Runs the command.
 pub(crate) fn run(args: &RunArgs, global: &Global) -> Outcome {
@@ -73,11 +73,13 @@ fn request(args: &RunArgs) -> Result<Request, CliError> {
         Some(present) => present.clone(),
         None => xmem::find(name.unwrap_or(device::DEFAULT))?.clone(),
     };
+    let rank = args.ranks.map(|of| alone(args.rank, of, args.nodes)).transpose()?;
     Ok(Request {
         purpose: if name.is_some() { Purpose::Run } else { Purpose::RunOnDevice },
         stacks: Stacks::Omitted,
         capacity: args.capacity.map_or(Capacity::OfDevice, Capacity::Of),
-        gpus: args.gpus,
+        gpus: rank.map_or(args.gpus, LoneRank::local_world_size),
+        rank,
         float16: Float16::Kept,
         weights: if args.without_weights { Weights::Absent } else { Weights::Present },
         measures: with.measures(),
