@@ -40,6 +40,9 @@ pub(super) struct Source {
     /// True if the scripts do what values tell: they run with `xmem run`, which keeps those that follow from the host.
     #[serde(default)]
     pub(super) values: bool,
+    /// The processes of the jobs, of which the first one runs, with `xmem run`.
+    #[serde(default)]
+    pub(super) ranks: Option<u32>,
     /// What the figures are, in Markdown.
     pub(super) about: String,
     /// What is known about a difference, by group.

@@ -66,10 +66,14 @@ impl Bench {
         if results.exists() {
             std::fs::remove_file(&results).map_err(Error::file(&results))?;
         }
-        let mut command = if source.values {
+        let mut command = if source.values || source.ranks.is_some() {
             let mut command = Command::new(&self.xmem);
             command.args(["run", "--quiet", "--virtual-gpu", &run.device, "--let-write"]);
-            command.arg(&self.folder).arg("--");
+            command.arg(&self.folder);
+            if let Some(ranks) = source.ranks {
+                command.arg("--ranks").arg(ranks.to_string());
+            }
+            command.arg("--");
             command
         } else {
             let mut command = Command::new(&self.virtual_gpu);
