@@ -126,7 +126,7 @@ def _global_rank(arguments, name):
 
 def _of_group(group):
     """A name of the processes of a group, which is the same in each of them."""
-    ranks = _torch.distributed.get_process_group_ranks(group)
+    ranks = _torch.distributed.get_process_group_ranks(group or _torch.distributed.group.WORLD)
     return "group" + hashlib.sha256(repr(sorted(ranks)).encode()).hexdigest()[:16]
 
 
