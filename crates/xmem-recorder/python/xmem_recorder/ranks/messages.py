@@ -1,11 +1,13 @@
-"""Objects that a process receives from one that does not run (`recv_object_list`, `broadcast_object_list`).
+"""Objects that a process receives from one that does not run (`recv_object_list`, `broadcast_object_list`), and few integers.
 
 The command runs again as the sending rank, in a process that waits once it has sent them, until it is asked for more. To
 get so far, it may need what others send: later stages of a pipeline learn the shapes of their input from the stages
-before them (torch/distributed/pipelining/stage.py, `_shape_inference`). What all of them have sent is kept in one
+before them (torch/distributed/pipelining/stage.py, `_shape_inference`; deepspeed/runtime/pipe/engine.py,
+`_recv_tensor_meta`). What all of them have sent is kept in one
 folder, so that nothing is sent twice.
 """
 
+import contextlib
 import hashlib
 import inspect
 import json
@@ -18,6 +20,7 @@ import threading
 import time
 
 from .. import engine, errors, session
+from ..virtual import shapes
 from . import launchers, place
 
 # The part of a sender's output that an error shows, in bytes.
@@ -45,6 +48,8 @@ def install(torch):
         "send_object_list": _sending,
         "recv_object_list": _receiving,
         "broadcast_object_list": _broadcasting,
+        "send": _sending_shapes,
+        "recv": _receiving_shapes,
     }
 
 
@@ -94,7 +99,7 @@ def _broadcasting(original):
             try:
                 arguments["object_list"][:] = pickle.loads(_receive(source, _of_group(group)))
             except Exception as error:
-                session.note(f"rank {_own()} keeps its own objects in broadcast_object_list: {errors.describe(error)}")
+                session.note(f"rank {_own()} keeps its own objects in broadcast_object_list: {_reason(error)}")
             arguments["src"] = _torch.distributed.get_rank()
             if "group_src" in arguments:
                 arguments["group_src"] = None
@@ -105,10 +110,44 @@ def _broadcasting(original):
     return broadcast_object_list
 
 
+def _sending_shapes(original):
+    names = inspect.signature(original)
+
+    def send(*args, **kwargs):
+        given = _bound(names, args, kwargs)
+        if _awaited is not None and shapes.are_in(given["tensor"]):
+            path = _next_path(_own(), f"{_global_rank(given, 'dst')}-shapes")
+            _awaited.keep(path, shapes.read(_torch, given["tensor"]))
+        return original(*args, **kwargs)
+
+    return send
+
+
+def _receiving_shapes(original):
+    names = inspect.signature(original)
+
+    def recv(*args, **kwargs):
+        given = _bound(names, args, kwargs)
+        tensor, source = given["tensor"], _global_rank(given, "src")
+        result = original(*args, **kwargs)
+        if source is not None and shapes.are_in(tensor):
+            try:
+                shapes.write(_torch, tensor, pickle.loads(_receive(source, f"{_own()}-shapes")))
+            except Exception as error:
+                session.note(f"rank {_own()} keeps its own integers in recv: {_reason(error)}")
+        return result
+
+    return recv
+
+
 def _bound(names, args, kwargs):
     given = names.bind(*args, **kwargs)
     given.apply_defaults()
     return given.arguments
+
+
+def _reason(error):
+    return error.reason if isinstance(error, SenderEndedError) else errors.describe(error)
 
 
 def _own():
@@ -159,6 +198,17 @@ def _receive(source, targets):
         return file.read()
 
 
+class SenderEndedError(RuntimeError):
+    """A process that runs for what it sends ended before it had sent that."""
+
+    def __init__(self, rank, status, output):
+        super().__init__(
+            f"rank {rank}, which runs for what rank {_own()} receives from it (xmem profile --ranks), ended with {status} "
+            f"before it had sent that. Its output ends with:\n{output}"
+        )
+        self.reason = f"rank {rank} ended with {status} before it sent any; record it with --rank {rank} to see why"
+
+
 class _Sender:
     """The command as another process of the job, in a session without `xmem profile`."""
 
@@ -185,14 +235,12 @@ class _Sender:
 
     def wait_for(self, path):
         """Waits until it has sent a message; raises `RuntimeError` if it ends before."""
-        os.write(self.ask, f"{path}\n".encode())
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.ask, f"{path}\n".encode())
         while not os.path.exists(path):
             status = self.process.poll()
             if status is not None and not os.path.exists(path):
-                raise RuntimeError(
-                    f"rank {self.rank}, which runs for what rank {_own()} receives from it (xmem profile --ranks), ended with "
-                    f"{status} before it had sent that. Its output ends with:\n{self._end_of_output()}"
-                )
+                raise SenderEndedError(self.rank, status, self._end_of_output())
             time.sleep(INTERVAL)
 
     def _end_of_output(self):

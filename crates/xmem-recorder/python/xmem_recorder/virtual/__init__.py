@@ -12,7 +12,7 @@
 - `history`, `activity`: the history of the allocator, and what streams are told;
 - `peaks`, `outside`: peaks of memory in the allocator and outside of it;
 - `checkpoints`: files of weights that the script saves;
-- `nccl`, `objects`: collectives of PyTorch, and Python objects from one process of a job to another;
+- `nccl`, `objects`, `shapes`: collectives of PyTorch, and Python objects and few integers from one process to another;
 - `device_facts`: the metadata about the device and its memory.
 
 The choice of the engine is left to `engine`, files of weights that the script loads to `weights`.

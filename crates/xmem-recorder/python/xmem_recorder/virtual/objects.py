@@ -1,4 +1,4 @@
-"""Python objects that the processes of a job send each other, on a virtual GPU.
+"""Python objects, and shapes, that the processes of a job send each other, on a virtual GPU.
 
 `send_object_list`, `recv_object_list` and `broadcast_object_list` send what `pickle` makes of the objects, with NCCL if
 that is the backend of the group. No process of a virtual GPU has the memory of another, so that the bytes take the
@@ -7,9 +7,11 @@ store of the process group. Pipeline schedules tell the next stage the shapes of
 """
 
 import datetime
+import inspect
 import pickle
 
 from ..patching import replace
+from . import shapes
 
 # Longest wait for objects of another process, in seconds.
 PATIENCE = 300
@@ -32,6 +34,8 @@ def install(torch):
     wrap("send_object_list", lambda original: _sending(module, original))
     wrap("recv_object_list", lambda original: _receiving(torch, module, original))
     wrap("broadcast_object_list", lambda original: _broadcasting(torch, module, original))
+    wrap("send", lambda original: _sending_shapes(torch, module, original))
+    wrap("recv", lambda original: _receiving_shapes(torch, module, original))
 
 
 def _uses_nccl(module, group):
@@ -57,11 +61,15 @@ def _send(module, key, objects):
     module._get_default_store().set(key, pickle.dumps(objects))
 
 
-def _receive(torch, module, key, objects, device):
-    """Fills the list, and allocates what the function that is replaced allocates for the sizes and the bytes."""
+def _content(module, key):
     store = module._get_default_store()
     store.wait([key], datetime.timedelta(seconds=PATIENCE))
-    content = store.get(key)
+    return store.get(key)
+
+
+def _receive(torch, module, key, objects, device):
+    """Fills the list, and allocates what the function that is replaced allocates for the sizes and the bytes."""
+    content = _content(module, key)
     if device is None:
         device = torch.device("cuda", torch.cuda.current_device())
     _sizes = torch.empty(len(objects), dtype=torch.long, device=device)
@@ -107,3 +115,39 @@ def _broadcasting(torch, module, original):
         return original(object_list, 0 if src is None and group_src is None else src, group, device, **others)
 
     return broadcast_object_list
+
+
+def _sending_shapes(torch, module, original):
+    names = inspect.signature(original)
+
+    def send(*args, **kwargs):
+        given = _bound(names, args, kwargs)
+        group, tensor = given["group"], given["tensor"]
+        if _uses_nccl(module, group) and shapes.are_in(tensor):
+            target = _rank_in(module, group, given["dst"], given.get("group_dst"))
+            _send(module, _key(module, group, module.get_rank(group), f"{target}/shapes"), shapes.read(torch, tensor))
+        return original(*args, **kwargs)
+
+    return send
+
+
+def _receiving_shapes(torch, module, original):
+    names = inspect.signature(original)
+
+    def recv(*args, **kwargs):
+        given = _bound(names, args, kwargs)
+        group, tensor = given["group"], given["tensor"]
+        result = original(*args, **kwargs)
+        source = _rank_in(module, group, given["src"], given.get("group_src"))
+        if source is not None and _uses_nccl(module, group) and shapes.are_in(tensor):
+            key = _key(module, group, source, f"{module.get_rank(group)}/shapes")
+            shapes.write(torch, tensor, pickle.loads(_content(module, key)))
+        return result
+
+    return recv
+
+
+def _bound(names, args, kwargs):
+    given = names.bind(*args, **kwargs)
+    given.apply_defaults()
+    return given.arguments
