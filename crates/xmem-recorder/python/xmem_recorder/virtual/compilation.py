@@ -32,16 +32,28 @@ def install(torch, begun, pause):
             if isinstance(model, torch.nn.Module) or not imports.inside_import():
                 _begin()
             compiled = original(model, **options)
-            if isinstance(compiled, torch.nn.Module):
-                object.__setattr__(compiled, "forward", _paused(compiled.forward))
-                return compiled
-            return _paused(compiled)
+            return compiled if isinstance(compiled, torch.nn.Module) else _paused(compiled)
 
         return compile
 
     replace(torch, "compile", watched)
+    imports.watch("torch._dynamo.eval_frame", _compiler_imported)
     for name in LATE:
         imports.watch(name, lambda module: replace(module, "track_graph_compiling", _paused_context))
+
+
+def _compiler_imported(module):
+    """Watches compiled modules, copies of which get their `forward` anew (`OptimizedModule.__setstate__`)."""
+
+    def initializing(original):
+        def initialize(self, *args, **kwargs):
+            original(self, *args, **kwargs)
+            object.__setattr__(self, "forward", _paused(self.forward))
+
+        return initialize
+
+    kind = module.OptimizedModule
+    replace(kind, "_initialize" if hasattr(kind, "_initialize") else "__init__", initializing)
 
 
 def _paused(compiled):
