@@ -258,6 +258,7 @@ def _write_session(folder, rank, asked, depth):
         **session.settings(),
         "purpose": session.RUN,
         "rank": _place(rank),
+        "plan": None,
         "messages": _folder(),
         "awaited": {"descriptor": asked},
         "depth": depth,
@@ -275,8 +276,11 @@ def _place(rank):
 
 def _command(rank):
     """The command of this process, with the local rank that some launchers put into it."""
-    with open("/proc/self/cmdline", "rb") as file:
-        arguments = [os.fsdecode(argument) for argument in file.read().split(b"\0")[:-1]]
+    arguments = getattr(sys, "orig_argv", None)
+    if arguments is None:
+        # Python 3.9.
+        with open("/proc/self/cmdline", "rb") as file:
+            arguments = [os.fsdecode(argument) for argument in file.read().split(b"\0")[:-1]]
     own, other = place.wanted()["local_rank"], _place(rank)["local_rank"]
     replaced = {f"--{name}={own}": f"--{name}={other}" for name in ("local_rank", "local-rank")}
     return [sys.executable, *(replaced.get(argument, argument) for argument in arguments[1:])]
