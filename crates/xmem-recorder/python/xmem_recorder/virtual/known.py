@@ -185,8 +185,9 @@ def alias(tensor):
 
 def unrecorded(function, *args):
     """Calls a function whose operators are not part of the job: neither the trace nor modes of the script see them."""
+    # The CPU keeps no values, and its own modes are needed.
+    without_modes = None if _torch is None else _torch._C._DisableTorchDispatch()
     operators.pause()
-    without_modes = _torch._C._DisableTorchDispatch()
     try:
         return function(*args)
     finally:
