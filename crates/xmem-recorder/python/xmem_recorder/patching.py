@@ -16,6 +16,13 @@ def replace(owner, name, wrapper_of):
     setattr(owner, name, _with_metadata(wrapper_of(original), original))
 
 
+def bound(signature, args, kwargs):
+    """The arguments of a call with their defaults (`inspect.BoundArguments`); raises `TypeError` as the call would."""
+    given = signature.bind(*args, **kwargs)
+    given.apply_defaults()
+    return given
+
+
 def wrap_steps(torch, wrapper_of):
     """Wraps the step of every class of optimizers: `wrapper_of(step)` for the step as torch's own hook makes it."""
     optimizer = torch.optim.Optimizer

@@ -25,7 +25,7 @@ pub(super) fn chosen(args: &ProfileArgs) -> Result<Vec<Option<LoneRank>>, Profil
     ranks.into_iter().map(|rank| alone(rank, world_size, args.nodes).map(Some)).collect()
 }
 
-/// A rank of a job on so many nodes; an error if there is none, or if a virtual GPU cannot be one of its GPUs.
+/// One process of a job of `world_size` on `nodes`; an error if the job has no such rank, or a node too many GPUs.
 pub(crate) fn alone(
     rank: u32,
     world_size: NonZeroU32,

@@ -11,7 +11,7 @@ import inspect
 import threading
 
 from .. import errors, session
-from ..patching import replace, replace_in_torch
+from ..patching import bound, replace, replace_in_torch
 from ..virtual import known, library, written
 from . import messages, reducer
 
@@ -146,8 +146,7 @@ def _with_result(write):
                 work = original(*args, **kwargs)
             finally:
                 _inside.value = False
-            given = names.bind(*args, **kwargs)
-            given.apply_defaults()
+            given = bound(names, args, kwargs)
             if _group_rank(given.arguments) < 0:
                 return work
             try:
@@ -280,9 +279,7 @@ FUNCTIONAL = {
 @_with_result
 def _broadcast(arguments):
     """What another rank sends is taken for what this one has."""
-    source = arguments["src"]
-    if source is None:
-        source = _torch.distributed.get_global_rank(arguments["group"], arguments["group_src"])
+    source = messages.global_rank(arguments, "src")
     tensor = arguments["tensor"]
     if source != _rank and tensor.is_cuda and not tensor.is_floating_point() and known.is_small(tensor):
         known.sources.keep(tensor, source)
@@ -336,8 +333,7 @@ def _gather_object(original):
     names = inspect.signature(original)
 
     def gather_object(*args, **kwargs):
-        given = names.bind(*args, **kwargs)
-        given.apply_defaults()
+        given = bound(names, args, kwargs)
         arguments = given.arguments
         if _group_rank(arguments) >= 0 and _is_root(arguments, "dst"):
             gathered = arguments["object_gather_list"]
@@ -352,8 +348,7 @@ def _scatter_object_list(original):
     names = inspect.signature(original)
 
     def scatter_object_list(*args, **kwargs):
-        given = names.bind(*args, **kwargs)
-        given.apply_defaults()
+        given = bound(names, args, kwargs)
         arguments = given.arguments
         place = _group_rank(arguments)
         if place >= 0:

@@ -1,10 +1,9 @@
-"""Objects that a process receives from one that does not run (`recv_object_list`, `broadcast_object_list`), and few integers.
+"""Objects, and few integers, that a process receives from one that does not run.
 
 The command runs again as the sending rank, in a process that waits once it has sent them, until it is asked for more. To
 get so far, it may need what others send: later stages of a pipeline learn the shapes of their input from the stages
 before them (torch/distributed/pipelining/stage.py, `_shape_inference`; deepspeed/runtime/pipe/engine.py,
-`_recv_tensor_meta`). What all of them have sent is kept in one
-folder, so that nothing is sent twice.
+`_recv_tensor_meta`). What all of them have sent is kept in one folder, so that nothing is sent twice.
 """
 
 import contextlib
@@ -20,7 +19,8 @@ import threading
 import time
 
 from .. import engine, errors, session
-from ..virtual import shapes
+from ..patching import bound
+from ..virtual import objects, shapes
 from . import launchers, place
 
 # The part of a sender's output that an error shows, in bytes.
@@ -58,8 +58,8 @@ def _sending(original):
 
     def send_object_list(*args, **kwargs):
         if _awaited is not None:
-            given = _bound(names, args, kwargs)
-            _awaited.keep(_next_path(_own(), f"{_global_rank(given, 'dst')}"), given["object_list"])
+            given = bound(names, args, kwargs).arguments
+            _awaited.keep(_next_path(_own(), f"{global_rank(given, 'dst')}"), given["object_list"])
         return original(*args, **kwargs)
 
     return send_object_list
@@ -69,16 +69,11 @@ def _receiving(original):
     names = inspect.signature(original)
 
     def recv_object_list(*args, **kwargs):
-        given = _bound(names, args, kwargs)
-        source = _global_rank(given, "src")
+        given = bound(names, args, kwargs).arguments
+        source = global_rank(given, "src")
         if source is None:
             raise RuntimeError(f"rank {_own()} receives objects from any rank, and runs alone (xmem profile --ranks)")
-        content = _receive(source, f"{_own()}")
-        device = given["device"] or _torch.device("cuda", _torch.cuda.current_device())
-        # What the function that is replaced allocates for the sizes and the bytes.
-        _sizes = _torch.empty(len(given["object_list"]), dtype=_torch.long, device=device)
-        _bytes = _torch.empty(len(content), dtype=_torch.uint8, device=device)
-        given["object_list"][:] = pickle.loads(content)
+        objects.fill(_torch, given["object_list"], _receive(source, f"{_own()}"), given["device"])
         return source
 
     return recv_object_list
@@ -88,13 +83,12 @@ def _broadcasting(original):
     names = inspect.signature(original)
 
     def broadcast_object_list(*args, **kwargs):
-        given = names.bind(*args, **kwargs)
-        given.apply_defaults()
+        given = bound(names, args, kwargs)
         arguments = given.arguments
         group = arguments["group"]
         if _torch.distributed.get_rank(group) < 0:
             return original(*args, **kwargs)
-        source = _global_rank(arguments, "src") or 0
+        source = global_rank(arguments, "src") or 0
         if source != _torch.distributed.get_rank():
             try:
                 arguments["object_list"][:] = pickle.loads(_receive(source, _of_group(group)))
@@ -114,9 +108,9 @@ def _sending_shapes(original):
     names = inspect.signature(original)
 
     def send(*args, **kwargs):
-        given = _bound(names, args, kwargs)
+        given = bound(names, args, kwargs).arguments
         if _awaited is not None and shapes.are_in(given["tensor"]):
-            path = _next_path(_own(), f"{_global_rank(given, 'dst')}-shapes")
+            path = _next_path(_own(), f"{global_rank(given, 'dst')}-shapes")
             _awaited.keep(path, shapes.read(_torch, given["tensor"]))
         return original(*args, **kwargs)
 
@@ -127,8 +121,8 @@ def _receiving_shapes(original):
     names = inspect.signature(original)
 
     def recv(*args, **kwargs):
-        given = _bound(names, args, kwargs)
-        tensor, source = given["tensor"], _global_rank(given, "src")
+        given = bound(names, args, kwargs).arguments
+        tensor, source = given["tensor"], global_rank(given, "src")
         result = original(*args, **kwargs)
         if source is not None and shapes.are_in(tensor):
             try:
@@ -140,12 +134,6 @@ def _receiving_shapes(original):
     return recv
 
 
-def _bound(names, args, kwargs):
-    given = names.bind(*args, **kwargs)
-    given.apply_defaults()
-    return given.arguments
-
-
 def _reason(error):
     return error.reason if isinstance(error, SenderEndedError) else errors.describe(error)
 
@@ -154,13 +142,13 @@ def _own():
     return place.wanted()["rank"]
 
 
-def _global_rank(arguments, name):
+def global_rank(arguments, name):
     """The sender, or the receiver, of a message; None if it may be any."""
     of_group = arguments.get(f"group_{name}")
     if of_group is None:
         return arguments[name]
     group = arguments["group"]
-    return of_group if group is None else _torch.distributed.get_global_rank(group, of_group)
+    return of_group if group is None else _torch.distributed.getglobal_rank(group, of_group)
 
 
 def _of_group(group):
@@ -219,7 +207,7 @@ class _Sender:
             raise RuntimeError(f"rank {_own()} waits for rank {rank}, and {depth} ranks wait for each other")
         folder = tempfile.mkdtemp(prefix="rank-", dir=session.folder())
         self.output = os.path.join(folder, "output")
-        # It ends when nobody has the other end of the pipe.
+        # The process ends when this one does, as the pipe is closed then.
         asked, self.ask = os.pipe()
         _write_session(folder, rank, asked, depth)
         with open(self.output, "wb") as output:

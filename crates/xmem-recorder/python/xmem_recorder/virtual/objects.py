@@ -10,7 +10,7 @@ import datetime
 import inspect
 import pickle
 
-from ..patching import replace
+from ..patching import bound, replace
 from . import shapes
 
 # Longest wait for objects of another process, in seconds.
@@ -62,14 +62,14 @@ def _send(module, key, objects):
 
 
 def _content(module, key):
+    """The bytes of a message, once another process has sent it."""
     store = module._get_default_store()
     store.wait([key], datetime.timedelta(seconds=PATIENCE))
     return store.get(key)
 
 
-def _receive(torch, module, key, objects, device):
-    """Fills the list, and allocates what the function that is replaced allocates for the sizes and the bytes."""
-    content = _content(module, key)
+def fill(torch, objects, content, device):
+    """Fills a list with objects from their bytes, and allocates what `recv_object_list` allocates for these and their sizes."""
     if device is None:
         device = torch.device("cuda", torch.cuda.current_device())
     _sizes = torch.empty(len(objects), dtype=torch.long, device=device)
@@ -97,7 +97,7 @@ def _receiving(torch, module, original):
                 others["group_src"] = group_src
             return original(object_list, src, group, device, **others)
         key = _key(module, group, source, module.get_rank(group))
-        _receive(torch, module, key, object_list, device)
+        fill(torch, object_list, _content(module, key), device)
         return source if group is None else module.get_global_rank(group, source)
 
     return recv_object_list
@@ -109,7 +109,7 @@ def _broadcasting(torch, module, original):
         if _uses_nccl(module, group) and module.get_world_size(group) > 1:
             key = _key(module, group, source, "all")
             if module.get_rank(group) != source:
-                return _receive(torch, module, key, object_list, device)
+                return fill(torch, object_list, _content(module, key), device)
             _send(module, key, object_list)
         others = {} if group_src is None else {"group_src": group_src}
         return original(object_list, 0 if src is None and group_src is None else src, group, device, **others)
@@ -121,7 +121,7 @@ def _sending_shapes(torch, module, original):
     names = inspect.signature(original)
 
     def send(*args, **kwargs):
-        given = _bound(names, args, kwargs)
+        given = bound(names, args, kwargs).arguments
         group, tensor = given["group"], given["tensor"]
         if _uses_nccl(module, group) and shapes.are_in(tensor):
             target = _rank_in(module, group, given["dst"], given.get("group_dst"))
@@ -135,7 +135,7 @@ def _receiving_shapes(torch, module, original):
     names = inspect.signature(original)
 
     def recv(*args, **kwargs):
-        given = _bound(names, args, kwargs)
+        given = bound(names, args, kwargs).arguments
         group, tensor = given["group"], given["tensor"]
         result = original(*args, **kwargs)
         source = _rank_in(module, group, given["src"], given.get("group_src"))
@@ -145,9 +145,3 @@ def _receiving_shapes(torch, module, original):
         return result
 
     return recv
-
-
-def _bound(names, args, kwargs):
-    given = names.bind(*args, **kwargs)
-    given.apply_defaults()
-    return given.arguments
