@@ -33,12 +33,17 @@ Needs torch 2.0 or later and no other package. Every wrapper keeps the signature
 errors of the wrapped function wherever no CUDA device is meant.
 """
 
+import contextlib
+import importlib.util
 import os
 
 from . import compiler, engine, errors, imports, session, shadows, users
 from .isolation import hubs, network, raw_calls, trackers, writes
 from .ranks import launchers
 from .weights import mapping, pretrained
+
+# Packages that load CUDA's libraries and then import torch.
+BEFORE_TORCH = ("transformer_engine",)
 
 
 def start(folder):
@@ -60,6 +65,14 @@ def start(folder):
     pretrained.watch()
     compiler.defer()
     imports.when_imported("torch", _torch_found, _torch_imported, shadows.torch_failed)
+    for name in BEFORE_TORCH:
+        imports.when_imported(name, _library_found, lambda _module: None, lambda _error: None)
+
+
+def _library_found(_spec):
+    """Finds torch before a package that loads CUDA's libraries: those that are loaded first stay."""
+    with contextlib.suppress(ImportError, ValueError):
+        importlib.util.find_spec("torch")
 
 
 def _torch_found(spec):
