@@ -171,6 +171,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/virtual/outside.py",
     "xmem_recorder/virtual/peaks.py",
     "xmem_recorder/virtual/random_numbers.py",
+    "xmem_recorder/virtual/received.py",
     "xmem_recorder/virtual/shapes.py",
     "xmem_recorder/virtual/sizes.py",
     "xmem_recorder/virtual/values.py",

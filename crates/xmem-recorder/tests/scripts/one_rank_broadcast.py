@@ -1,12 +1,12 @@
-"""Rank 0 broadcasts the number of iterations. Another rank, recorded alone, does not receive it."""
+"""Rank 0 broadcasts the number of iterations and the shape of a batch. Another rank, recorded alone, receives both when it uses
+them, but not what is larger than flags and sizes are."""
 # /// xmem
-# exit = 4
-# trace = "written"
-# iterations = 0
-# options = ["--ranks", "4", "--rank", "1"]
+# options = ["--ranks", "4", "--rank", "1", "--steps", "3"]
+# iterations = 3
 # skip-on-cpu = "its collectives are those of the host"
 # [virtual-gpu]
-# stderr = ["note: one_rank_broadcast.py:24 reads what rank 0 broadcasts, and gets what this rank had before: if it decides whether the script trains, record rank 0 with --rank 0"]
+# stdout = ["rank 1 has 3 iterations of (48, 256)", "and finds 0"]
+# stderr = ["note: rank 0 runs, too, until it has sent what rank 1 receives from it", "note: one_rank_broadcast.py:34 reads what rank 0 broadcasts, and gets what this rank had before: if it decides whether the script trains, record rank 0 with --rank 0"]
 # ///
 import os
 
@@ -14,15 +14,26 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
+
+def broadcast(values):
+    integers = torch.tensor(values, dtype=torch.int64) if dist.get_rank() == 0 else torch.zeros(len(values), dtype=torch.int64)
+    integers = integers.cuda()
+    dist.broadcast(integers, 0)
+    return integers
+
+
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 dist.init_process_group("nccl")
+table = broadcast(list(range(256)))
 model = nn.Linear(256, 256).cuda()
 optimizer = torch.optim.SGD(model.parameters())
-iterations = torch.zeros(1, dtype=torch.int64) if dist.get_rank() else torch.full((1,), 4)
-iterations = iterations.cuda()
-dist.broadcast(iterations, 0)
-for _ in range(iterations.item()):
+count = broadcast([3])
+shape = broadcast([48, 256])
+iterations, shape = count.item(), tuple(shape.cpu().tolist())
+print(f"rank {dist.get_rank()} has {iterations} iterations of {shape}", flush=True)
+print(f"and finds {table[3].item()}", flush=True)
+for _ in range(iterations):
     optimizer.zero_grad()
-    model(torch.randn(64, 256, device="cuda")).sum().backward()
+    model(torch.randn(shape, device="cuda")).sum().backward()
     optimizer.step()
 dist.destroy_process_group()

@@ -7,7 +7,7 @@ The environment gives the process its rank, as a launcher does; what would wait 
 - `launchers`: launchers start one process;
 - `stores`: stores answer at once;
 - `collectives`, `reducer`: process groups of the host, which have no one to talk to;
-- `messages`: objects from another process, which runs for them;
+- `messages`: objects and few integers from another process, which runs for them;
 - `agreements`: comparisons with other ranks that DeepSpeed makes.
 
 Process groups of NCCL are left to the virtual GPU; on the CPU they are of the host (`cpu.distributed`).

@@ -20,14 +20,13 @@ OF_HOST = ("gloo", "ucc", "mpi", "xccl")
 DEVICES = ("cpu", "cuda")
 
 _torch = None
-_rank = 0
 _inside = threading.local()
 
 
-def install(torch, rank):
-    """Replaces collectives of `torch.distributed`; `rank` is that of this process."""
-    global _torch, _rank
-    _torch, _rank = torch, rank
+def install(torch):
+    """Replaces collectives of `torch.distributed`."""
+    global _torch
+    _torch = torch
     c10d = torch.distributed.distributed_c10d
     c10d._new_process_group_helper = _new_group(c10d._new_process_group_helper, c10d)
     if hasattr(c10d, "split_group"):
@@ -278,11 +277,10 @@ FUNCTIONAL = {
 
 @_with_result
 def _broadcast(arguments):
-    """What another rank sends is taken for what this one has."""
-    source = messages.global_rank(arguments, "src")
+    """What another rank sends is taken for what this one has, but for few integers."""
     tensor = arguments["tensor"]
-    if source != _rank and tensor.is_cuda and not tensor.is_floating_point() and known.is_small(tensor):
-        known.sources.keep(tensor, source)
+    if tensor.is_cuda and not tensor.is_floating_point() and known.is_small(tensor):
+        messages.broadcast_integers(tensor, messages.global_rank(arguments, "src"), arguments["group"])
 
 
 @_with_result

@@ -7,6 +7,7 @@ before them (torch/distributed/pipelining/stage.py, `_shape_inference`; deepspee
 """
 
 import contextlib
+import functools
 import hashlib
 import inspect
 import json
@@ -20,7 +21,7 @@ import time
 
 from .. import engine, errors, session
 from ..patching import bound
-from ..virtual import objects, shapes
+from ..virtual import known, objects, received, shapes
 from . import launchers, place
 
 # The part of a sender's output that an error shows, in bytes.
@@ -134,6 +135,24 @@ def _receiving_shapes(original):
     return recv
 
 
+def broadcast_integers(tensor, source, group):
+    """Few integers on the device that a rank sends to a group: other ranks have them once they use them."""
+    is_few = tensor.nbytes <= received.MAX_BYTES
+    path = _next_path(source, f"{_of_group(group)}-integers") if is_few else None
+    if source != _own():
+        received.keep(tensor, source, functools.partial(_elements, source, path) if is_few else None)
+    elif is_few and _awaited is not None:
+        _awaited.keep(path, shapes.read(_torch, tensor) if known.is_known(tensor) else None)
+
+
+def _elements(source, path):
+    try:
+        return pickle.loads(_message(source, path))
+    except Exception as error:
+        session.note(f"what rank {source} broadcasts does not arrive: {_reason(error)}")
+        raise
+
+
 def _reason(error):
     return error.reason if isinstance(error, SenderEndedError) else errors.describe(error)
 
@@ -176,7 +195,11 @@ def _next_path(source, targets):
 
 def _receive(source, targets):
     """The next message from another process, which runs for it."""
-    path = _next_path(source, targets)
+    return _message(source, _next_path(source, targets))
+
+
+def _message(source, path):
+    """A message from another process."""
     if not os.path.exists(path):
         if source not in _senders:
             session.note(f"rank {source} runs, too, until it has sent what rank {_own()} receives from it")

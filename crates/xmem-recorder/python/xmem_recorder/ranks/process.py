@@ -25,7 +25,7 @@ def install(torch):
         return
     os.environ.update(_WITHOUT_MONITOR | _WITH_ONE_DEVICE)
     stores.install(torch, wanted["world_size"])
-    collectives.install(torch, wanted["rank"])
+    collectives.install(torch)
     launchers.install(torch, wanted)
     reducer.install(torch)
     agreements.install()

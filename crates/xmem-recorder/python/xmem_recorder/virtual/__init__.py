@@ -13,6 +13,7 @@
 - `peaks`, `outside`: peaks of memory in the allocator and outside of it;
 - `checkpoints`: files of weights that the script saves;
 - `nccl`, `objects`, `shapes`: collectives of PyTorch, and Python objects and few integers from one process to another;
+- `received`: integers that another rank broadcasts, once the script uses them;
 - `device_facts`: the metadata about the device and its memory.
 
 The choice of the engine is left to `engine`, files of weights that the script loads to `weights`.

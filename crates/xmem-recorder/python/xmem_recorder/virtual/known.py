@@ -60,8 +60,6 @@ _states = Marks()
 _zeros = Marks()
 # Unknown numbers that count elements of a mask.
 counts = Marks()
-# What another rank has sent, with the rank: this one has what was there before.
-sources = Marks()
 
 
 def install(torch):
@@ -71,7 +69,7 @@ def install(torch):
 
     _torch = torch
     _StorageWeakRef = StorageWeakRef
-    for marks in (_states, _zeros, counts, sources):
+    for marks in (_states, _zeros, counts):
         marks.install()
     for dtype in {value for value in vars(torch).values() if isinstance(value, torch.dtype)}:
         _most_bytes[dtype] = MAX_INTEGER_BYTES if _is_integer(dtype) else MAX_OTHER_BYTES
@@ -97,7 +95,7 @@ def is_small(tensor):
     return tensor.numel() * tensor.element_size() <= _most_bytes[tensor.dtype]
 
 
-def _has_memory(tensor):
+def has_memory(tensor):
     """Returns whether a tensor has memory of its own. Sparse and nested tensors have none, nor have subclasses that
     wrap other tensors (torch/_subclasses/fake_tensor.py, `FakeTensor`; torch/distributed/tensor, `DTensor`)."""
     kind = type(tensor)
@@ -108,7 +106,7 @@ def _has_memory(tensor):
 
 def state(tensor):
     """What is known of a tensor on the device."""
-    if not _has_memory(tensor):
+    if not has_memory(tensor):
         return LARGE
     storage = tensor.untyped_storage()
     if storage.data_ptr() == 0:
@@ -125,7 +123,7 @@ def state(tensor):
 
 def keep_zeros(tensor):
     """Notes that a tensor is zeros until an operator changes it in place."""
-    if _has_memory(tensor) and not tensor.is_inference() and tensor.nbytes <= MAX_ZEROS_BYTES:
+    if has_memory(tensor) and not tensor.is_inference() and tensor.nbytes <= MAX_ZEROS_BYTES:
         _zeros.keep(tensor, tensor._version)
 
 
@@ -157,7 +155,7 @@ def forget(tensor):
 
 def clear(tensor, value=0):
     """Makes all bytes of a small tensor with unknown values this one: the memory may hold what was there before."""
-    if not _has_memory(tensor):
+    if not has_memory(tensor):
         return
     forget(tensor)
     storage = tensor.untyped_storage()
@@ -169,7 +167,7 @@ def clear(tensor, value=0):
 
 def alias(tensor):
     """A tensor of the host on the device's memory; raises `ValueError` for a tensor without memory of its own."""
-    if not _has_memory(tensor):
+    if not has_memory(tensor):
         raise ValueError(f"a {type(tensor).__name__} does not own memory")
     storage = tensor.untyped_storage()
     size = storage.nbytes()

@@ -13,7 +13,7 @@ import contextlib
 import sys
 
 from .. import errors, scaling, session
-from . import assumptions, backward, branches, choices, compilation, host_memory, integers, known, random_numbers, sizes, written
+from . import assumptions, backward, branches, choices, compilation, host_memory, integers, known, random_numbers, received, sizes, written
 
 # Functions that make and compare masks, whose known values are kept up to this size: the script may ask whether
 # a mask is causal.
@@ -61,7 +61,6 @@ OF_UNKNOWN = {
     "ne": 1,
 }
 
-_is_received_said = False
 _torch = None
 _mode = None
 _reads = {}
@@ -90,6 +89,7 @@ def install(torch):
     sizes.install(torch)
     instead.update(sizes.instead(torch))
     written.install()
+    received.install(torch)
     _mode = _make_mode(torch, instead)
     _mode.__enter__()
     backward.install(torch, _mode)
@@ -124,6 +124,8 @@ def _make_mode(torch, instead):
         def __torch_function__(self, func, types, args=(), kwargs=None):
             if kwargs is None:
                 kwargs = {}
+            if received.exist and func.__name__ not in NO_VALUES and func.__name__ != "__get__":
+                received.use(args, kwargs)
             if func in instead:
                 result = instead[func](*args, **kwargs)
                 if result is not None:
@@ -424,9 +426,9 @@ def _read(tensor, func, purpose):
         with _torch._C.DisableTorchFunction():
             if not isinstance(tensor, _torch.Tensor) or not tensor.is_cuda:
                 return None
-            source = known.sources.of(tensor)
-            if source is not None:
-                _say_received(source, _place(sys._getframe(2)))
+            if received.exist:
+                frame = sys._getframe(2)
+                received.say_read(tensor, lambda: _place(frame))
             if known.is_known(tensor):
                 return None
             assumption = known.ASSUMPTIONS.get(known.state(tensor))
@@ -453,14 +455,3 @@ def _read(tensor, func, purpose):
 
 def _place(frame):
     return f"{errors.base_name(frame.f_code.co_filename)}:{frame.f_lineno}"
-
-
-def _say_received(source, place):
-    """Says once that the script reads what another rank has sent."""
-    global _is_received_said
-    if not _is_received_said:
-        _is_received_said = True
-        session.note(
-            f"{place} reads what rank {source} broadcasts, and gets what this rank had before: if it decides whether the "
-            f"script trains, record rank {source} with --rank {source}"
-        )
