@@ -309,6 +309,7 @@ mod tests {
             ("H200", "h200-141g"),
             ("NVIDIA GH200 480GB", "gh200-96g"),
             ("B300", "b300-288g"),
+            ("NVIDIA GB300", "gb300-288g"),
             ("AGX Orin 64GB", "jetson-orin-64g"),
             ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "a100-40g-mig-1g.5gb"),
         ] {
