@@ -1,24 +1,19 @@
-"""Runs a case of SimuMax's table as each of its eight ranks, and writes down the peaks that PyTorch counts.
+"""Runs a case of SimuMax's table as one of its eight ranks, and writes down the peaks that PyTorch counts.
 
-    python simumax.py CHECKOUT GROUP RESULTS.json [RANK…]
+    xmem run --virtual-gpu b200-180g --ranks 8 --rank 0 -- python simumax.py CHECKOUT GROUP RESULTS.json
 
 CHECKOUT is Megatron-LM, whose `pretrain_gpt.py` runs. GROUP is a case such as `llama3_70b_l12_tp1_pp2_dp4_mbc4_cef`, whose name
 states the model, the number of layers, the parallelism, the tokens of a sequence (4,096 if none are named) and the micro-batches.
 The arguments are those of SimuMax's scripts. Three iterations, as in the table. Needs Transformer Engine.
 """
 
-import datetime
-import importlib.util
 import json
 import os
 import re
-import runpy
-import subprocess
 import sys
-import sysconfig
-import tempfile
 import traceback
-import types
+
+import megatron_job
 
 RANKS = 8
 ITERATIONS = 3
@@ -86,137 +81,47 @@ def arguments(case):
     return [str(argument) for argument in given]
 
 
-def compile_helpers(checkout):
-    """Compiles Megatron's loops over texts, and says where they are."""
-    import torch
-
-    source = os.path.join(checkout, "megatron", "core", "datasets", "helpers.cpp")
-    headers = [os.path.join(os.path.dirname(torch.__file__), "include"), sysconfig.get_paths()["include"]]
-    library = os.path.join(tempfile.mkdtemp(), "helpers_cpp" + sysconfig.get_config_var("EXT_SUFFIX"))
-    options = ["-O1", "-shared", "-fPIC", "-std=c++17", *(f"-I{header}" for header in headers)]
-    subprocess.run(["g++", *options, source, "-o", library], check=True)
-    return library
+checkout, case, results = sys.argv[1:4]
+rank = int(os.environ["RANK"])
+found = {}
+# The workspaces of cuBLAS on Blackwell up to PyTorch 2.11, as in the container; since 2.12 they have 32 MiB.
+os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:2:16:8"
+os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = "1"
 
 
-def load_helpers(library):
-    """Makes them importable, and keeps Megatron from compiling them on rank 0."""
-    name = "megatron.core.datasets.helpers_cpp"
-    spec = importlib.util.spec_from_file_location(name, library)
-    sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules[name])
-    import megatron.core.datasets.utils
-
-    megatron.core.datasets.utils.compile_helpers = lambda: None
-
-
-def run(checkout, case, results, rank):
-    """Runs the job as one rank."""
-    import torch
-    import torch.distributed as dist
-    import torch.testing._internal.distributed.fake_pg
-
-    class Present(dist.Store):
-        """A store in which every rank has put what it puts there."""
-
-        def set(self, key, value):
-            pass
-
-        def get(self, key):
-            return b"\1" * 128
-
-        def add(self, key, count):
-            return RANKS
-
-        def wait(self, *_):
-            pass
-
-        def check(self, keys):
-            return True
-
-        def set_timeout(self, timeout):
-            pass
-
-    store = Present()
-    begin, new_group, broadcast = dist.init_process_group, dist.new_group, dist.broadcast
-
-    def begin_alone(*_, **__):
-        begin("nccl", store=store, rank=rank, world_size=RANKS, timeout=datetime.timedelta(seconds=60))
-
-    def group_alone(*given, **options):
-        if options.get("backend") == "gloo":
-            options["backend"] = "fake"
-        return new_group(*given, **options)
-
-    def broadcast_alone(tensor, *given, **options):
-        """Rank 0 tells the others whether there is text to train, validate and test with."""
-        if tensor.dtype == torch.long and tensor.numel() == 3:
-            tensor.copy_(torch.ones(3, dtype=torch.long))
-        return broadcast(tensor, *given, **options)
-
-    def finish(found):
-        with open(results, "w") as file:
-            json.dump(found, file)
-        sys.stdout.flush()
-        # What is left of the process group needs its other ranks.
-        os._exit(0)
-
-    # The workspaces of cuBLAS on Blackwell up to PyTorch 2.11, as in the container; since 2.12 they have 32 MiB.
-    os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:2:16:8"
-    os.environ.update(RANK=str(rank), LOCAL_RANK="0", WORLD_SIZE=str(RANKS), LOCAL_WORLD_SIZE=str(RANKS))
-    os.environ.update(MASTER_ADDR="localhost", MASTER_PORT="29500", CUDA_DEVICE_MAX_CONNECTIONS="1")
-    dist.init_process_group, dist.new_group, dist.broadcast = begin_alone, group_alone, broadcast_alone
-    # Groups of all ranks get communicators of their own, as other groups do.
-    dist.distributed_c10d._get_split_source = lambda _: None
-    # Apex's products that add to the gradients where they are: nothing is allocated.
-    products = types.ModuleType("fused_weight_gradient_mlp_cuda")
-    products.wgrad_gemm_accum_fp32 = products.wgrad_gemm_accum_fp16 = lambda *_: None
-    sys.modules[products.__name__] = products
-    sys.path.insert(0, checkout)
-    try:
-        load_helpers(os.environ["SIMUMAX_HELPERS"])
-        import megatron.legacy.fused_kernels
-        import megatron.training.training as training
-
-        # Asks a compiler for its version, and compiles nothing.
-        megatron.legacy.fused_kernels.load = lambda _: None
-        log, logged = training.training_log, []
-
-        def log_and_stop(*given, **options):
-            answer = log(*given, **options)
-            logged.append(answer)
-            if len(logged) == ITERATIONS:
-                peaks = {"allocated": torch.cuda.max_memory_allocated(), "reserved": torch.cuda.max_memory_reserved()}
-                finish({f"peak {name}, rank {rank}": {"value": peak / 2**20} for name, peak in peaks.items()})
-            return answer
-
-        training.training_log = log_and_stop
-        script = os.path.join(checkout, "pretrain_gpt.py")
-        sys.argv = [script, *arguments(case)]
-        runpy.run_path(script, run_name="__main__")
-        finish({f"rank {rank}": {"error": "ended before the last iteration"}})
-    except BaseException as error:
-        traceback.print_exc()
-        finish({f"rank {rank}": {"error": f"{type(error).__name__}: {error}"[:200]}})
-
-
-def main():
-    checkout, case, results, *ranks = sys.argv[1:]
-    if os.environ.get("SIMUMAX_RANK"):
-        run(checkout, case, results, int(os.environ["SIMUMAX_RANK"]))
-    found = {}
-    helpers = compile_helpers(checkout)
-    for rank in ranks or range(RANKS):
-        part = os.path.join(tempfile.mkdtemp(), "rank.json")
-        command = [sys.executable, __file__, checkout, case, part]
-        subprocess.run(command, env={**os.environ, "SIMUMAX_RANK": str(rank), "SIMUMAX_HELPERS": helpers}, check=False)
-        if os.path.exists(part):
-            with open(part) as file:
-                found.update(json.load(file))
-        else:
-            found[f"rank {rank}"] = {"error": "the process ended"}
+def finish():
     with open(results, "w") as file:
         json.dump(found, file)
+    megatron_job.end()
 
 
-if __name__ == "__main__":
-    main()
+def watch(training):
+    """Ends the job once it has logged its iterations."""
+    import torch
+
+    log, logged = training.training_log, []
+
+    def log_and_stop(*given, **options):
+        answer = log(*given, **options)
+        logged.append(answer)
+        if len(logged) == ITERATIONS:
+            peaks = {"allocated": torch.cuda.max_memory_allocated(), "reserved": torch.cuda.max_memory_reserved()}
+            found.update({f"peak {name}, rank {rank}": {"value": peak / 2**20} for name, peak in peaks.items()})
+            finish()
+        return answer
+
+    training.training_log = log_and_stop
+
+
+megatron_job.add_products()
+megatron_job.prepare(checkout)
+try:
+    import megatron.training.training
+
+    watch(megatron.training.training)
+    megatron_job.run(os.path.join(checkout, "pretrain_gpt.py"), arguments(case))
+    found[f"rank {rank}"] = {"error": "ended before the last iteration"}
+except BaseException as error:
+    traceback.print_exc()
+    found[f"rank {rank}"] = {"error": f"{type(error).__name__}: {error}"[:200]}
+finish()

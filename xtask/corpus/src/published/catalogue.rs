@@ -40,14 +40,22 @@ pub(super) struct Source {
     /// True if the scripts do what values tell: they run with `xmem run`, which keeps those that follow from the host.
     #[serde(default)]
     pub(super) values: bool,
-    /// The processes of the jobs, of which the first one runs, with `xmem run`.
+    /// The processes of the jobs, of which some run, one after the other, with `xmem run --ranks`.
     #[serde(default)]
     pub(super) ranks: Option<u32>,
+    /// Those that run.
+    #[serde(default = "first")]
+    pub(super) as_ranks: Vec<u32>,
     /// What the figures are, in Markdown.
     pub(super) about: String,
     /// What is known about a difference, by group.
     #[serde(default)]
     pub(super) cause: BTreeMap<String, String>,
+}
+
+/// The first process of a job.
+fn first() -> Vec<u32> {
+    vec![0]
 }
 
 impl Source {

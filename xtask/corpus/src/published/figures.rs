@@ -39,9 +39,9 @@ impl Figure {
         (result - self.value).abs() <= digit.max(self.value.abs() / f64::from(1 << 24))
     }
 
-    /// The share by which a result is above the figure.
+    /// The share by which a result is above the figure; 0 where the digits that were published do not tell.
     pub(super) fn error(&self, result: f64) -> f64 {
-        if self.value == result { 0.0 } else { (result - self.value) / self.value.abs() }
+        if self.equals(result) { 0.0 } else { (result - self.value) / self.value.abs() }
     }
 }
 
@@ -143,6 +143,7 @@ mod tests {
         assert!(figure("12288.0166015625").equals(12288.0166015625));
         assert!(!figure("12288.0166015625").equals(12288.018));
         assert!((figure("50.0").error(51.0) - 0.02).abs() < 1e-12);
+        assert_eq!(figure("1.1").error(1.0703125), 0.0);
     }
 
     #[test]

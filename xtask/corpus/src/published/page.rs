@@ -14,8 +14,9 @@ const HEAD: &str = "# Published figures, source by source
 
 Figures that others **measured on GPUs** and published with their scripts. The same scripts, at the commit of the figure,
 ran on a [virtual GPU](../reference/virtual-gpu.md) of the same kind: PyTorch's CUDA build, kernels stubbed. \"Equal\" is
-equal in all published digits; errors are shares of the published figure. `cargo xtask published` repeats it, and writes
-this page. [Against published measurements](published.md) has figures that were compared by hand.
+equal in all published digits, and counts as no error; other errors are shares of the published figure.
+`cargo xtask published` repeats it, and writes this page. [Against published measurements](published.md) has figures that
+were compared by hand.
 ";
 
 /// The most figures of a group, on average, of a source that are shown one by one.
@@ -90,10 +91,7 @@ fn figures_one_by_one(figures: &[Figure], results: &Results) -> String {
     let rows = figures.iter().map(|figure| {
         let Run { group, device, .. } = &figure.run;
         let result = results.of(figure);
-        let difference = result.map(|result| match figure.equals(result) {
-            true => "0".to_owned(),
-            false => per_cent(figure.error(result)),
-        });
+        let difference = result.map(|result| per_cent(figure.error(result)));
         let none = || "–".to_owned();
         [
             format!("`{group}`"),

@@ -62,6 +62,22 @@ impl Bench {
         venv: &Venv,
     ) -> Result<BTreeMap<String, f64>, Error> {
         let checkout = self.checkout(source, &run.commit, repository)?;
+        let mut found = BTreeMap::new();
+        for rank in &source.as_ranks {
+            found.extend(self.record_rank(source, run, &checkout, venv, *rank)?);
+        }
+        Ok(found)
+    }
+
+    /// Runs a group as one process of its job.
+    fn record_rank(
+        &self,
+        source: &Source,
+        run: &Run,
+        checkout: &Path,
+        venv: &Venv,
+        rank: u32,
+    ) -> Result<BTreeMap<String, f64>, Error> {
         let results = self.folder.join(format!("{}.results.json", source.name));
         if results.exists() {
             std::fs::remove_file(&results).map_err(Error::file(&results))?;
@@ -71,7 +87,7 @@ impl Bench {
             command.args(["run", "--quiet", "--virtual-gpu", &run.device, "--let-write"]);
             command.arg(&self.folder);
             if let Some(ranks) = source.ranks {
-                command.arg("--ranks").arg(ranks.to_string());
+                command.arg("--ranks").arg(ranks.to_string()).arg("--rank").arg(rank.to_string());
             }
             command.arg("--");
             command
@@ -81,14 +97,16 @@ impl Bench {
             command
         };
         command.arg(venv.python()).arg(data(&source.driver));
-        command.arg(&checkout).arg(&run.group).arg(&results).current_dir(&self.folder);
-        if let Some(packages) = source.packages.get(&run.packages) {
+        command.arg(checkout).arg(&run.group).arg(&results).current_dir(&self.folder);
+        let packages = source.packages.get(&run.packages).filter(|packages| !packages.is_empty());
+        if let Some(packages) = packages {
             let name = format!("{}-{}", source.name, run.packages);
             command.env("PYTHONPATH", self.installed(&name, packages, venv)?);
         }
         command.env("OMP_NUM_THREADS", "2").env("HF_HUB_OFFLINE", "1");
         let logs = made(self.folder.join("logs"))?;
-        process::run(command, &logs, &format!("{}.{}.{}", source.name, run.group, run.device))?;
+        let name = format!("{}.{}.{}", source.name, run.group.replace('/', "."), run.device);
+        process::run(command, &logs, &name)?;
         let text = std::fs::read_to_string(&results).unwrap_or_default();
         let found: BTreeMap<String, Value> = serde_json::from_str(&text).unwrap_or_default();
         for (key, case) in &found {
