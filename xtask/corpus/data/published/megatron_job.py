@@ -16,11 +16,6 @@ def prepare(checkout):
     import megatron.core.datasets.utils
 
     megatron.core.datasets.utils.compile_helpers = lambda: None
-    if os.path.exists(os.path.join(checkout, "megatron", "legacy", "fused_kernels")):
-        import megatron.legacy.fused_kernels
-
-        # Asks a compiler for its version, and compiles nothing.
-        megatron.legacy.fused_kernels.load = lambda _: None
 
 
 def _compile_helpers(folder):

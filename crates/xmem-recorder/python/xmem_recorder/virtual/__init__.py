@@ -6,7 +6,7 @@
 - `sizes`, `choices`, `assumptions`: sizes and places that follow from values, or from assumptions about them;
 - `branches`: the branch that raises nothing, where the script tests a value that is not known;
 - `backward`, `written`, `integers`: values in backward passes, what kernels write, and integers that the script reads;
-- `extensions`: optimizers of DeepSpeed, which it would compile;
+- `extensions`: extensions that a script would compile, such as optimizers of DeepSpeed;
 - `compilation`: compiled code, in which no values are kept;
 - `host_memory`, `random_numbers`: parameters that are not initialized on the host, and the numbers that this would draw;
 - `history`, `activity`: the history of the allocator, and what streams are told;

@@ -1,7 +1,9 @@
-"""Optimizers of DeepSpeed that it compiles before their first use, which takes `nvcc` and minutes.
+"""Extensions that a script would compile, and releases of `nvcc` that it asks for.
 
-Their kernels allocate nothing and would write to tensors that they are given, and nothing is computed on a virtual GPU,
-so functions that do nothing take their place. The states of the optimizers are tensors that Python code makes.
+DeepSpeed compiles optimizers before their first use, which takes `nvcc` and minutes. Their kernels allocate nothing and would
+write to tensors that they are given, and nothing is computed on a virtual GPU, so functions that do nothing take their
+place. The states of the optimizers are tensors that Python code makes. Megatron-LM asks for the release, and compiles
+nothing with it.
 """
 
 import types
@@ -21,25 +23,36 @@ FUNCTIONS = {
 
 
 def install(torch):
-    """Watches the import of DeepSpeed's builders (deepspeed/ops/op_builder/builder.py)."""
-    imports.watch("deepspeed.ops.op_builder.builder", lambda module: _imported(torch, module))
+    """Watches the import of DeepSpeed's builders (deepspeed/ops/op_builder/builder.py) and of Megatron-LM's kernels
+    (megatron/legacy/fused_kernels/__init__.py)."""
+    version = torch.version.cuda.split(".")[:2]
+    integers = tuple(int(part) for part in version)
+
+    def deepspeed_imported(module):
+        replace(module.OpBuilder, "load", _load)
+        # Some releases ask for it while they are imported.
+        replace(module, "installed_cuda_version", _without_compiler(integers))
+
+    def megatron_imported(module):
+        replace(module, "_get_cuda_bare_metal_version", _without_compiler(("", *version)))
+
+    imports.watch("deepspeed.ops.op_builder.builder", deepspeed_imported)
+    imports.watch("megatron.legacy.fused_kernels", megatron_imported)
 
 
-def _imported(torch, module):
-    replace(module.OpBuilder, "load", _load)
-    replace(module, "installed_cuda_version", lambda original: _version_of_nvcc(torch, original))
+def _without_compiler(answer):
+    """A wrapper of a function that asks `nvcc` for its release: without a compiler, that of PyTorch's CUDA."""
 
+    def wrapper(original):
+        def version(*args, **kwargs):
+            try:
+                return original(*args, **kwargs)
+            except Exception:
+                return answer
 
-def _version_of_nvcc(torch, original):
-    """Some releases ask it while they are imported, and end without a compiler: that of PyTorch's CUDA."""
+        return version
 
-    def version(*args, **kwargs):
-        try:
-            return original(*args, **kwargs)
-        except Exception:
-            return tuple(int(part) for part in torch.version.cuda.split(".")[:2])
-
-    return version
+    return wrapper
 
 
 def _load(original):
