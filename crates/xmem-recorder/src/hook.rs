@@ -151,6 +151,7 @@ pub(crate) const HOOK: &[(&str, &str)] = files![
     "xmem_recorder/virtual/__init__.py",
     "xmem_recorder/virtual/activity.py",
     "xmem_recorder/virtual/assumptions.py",
+    "xmem_recorder/virtual/autotuning.py",
     "xmem_recorder/virtual/backward.py",
     "xmem_recorder/virtual/branches.py",
     "xmem_recorder/virtual/calls.py",

@@ -83,7 +83,8 @@ print(out.shape[0], triton.runtime.driver.active.get_current_target() if hasattr
 
 
 @area("Triton kernels", MODELED, "compiled for the device, with a C compiler for the launcher, loaded, and launched without "
-      "an effect; nothing is put into the caches of real runs", slow=True)
+      "an effect; of configurations that `triton.autotune` would measure, the first one that fits is taken; nothing is put into "
+      "the caches of real runs", slow=True)
 def triton():
     needs_triton()
     with tempfile.TemporaryDirectory() as folder:

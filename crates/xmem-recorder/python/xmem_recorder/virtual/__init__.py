@@ -7,7 +7,7 @@
 - `branches`: the branch that raises nothing, where the script tests a value that is not known;
 - `backward`, `written`, `integers`: values in backward passes, what kernels write, and integers that the script reads;
 - `extensions`: extensions that a script would compile, such as optimizers of DeepSpeed;
-- `compilation`: compiled code, in which no values are kept;
+- `compilation`, `autotuning`: compiled code, in which no values are kept, and Triton's choice among configurations;
 - `host_memory`, `random_numbers`: parameters that are not initialized on the host, and the numbers that this would draw;
 - `history`, `activity`: the history of the allocator, and what streams are told;
 - `peaks`, `outside`: peaks of memory in the allocator and outside of it;

@@ -10,7 +10,7 @@ from ..patching import replace
 from ..ranks import place, process
 from ..recording import allocators, begin, run
 from ..weights import mapping
-from . import activity, checkpoints, extensions, history, nccl, objects, outside, peaks, values
+from . import activity, autotuning, checkpoints, extensions, history, nccl, objects, outside, peaks, values
 
 
 def install(torch):
@@ -28,6 +28,7 @@ def install(torch):
     mapping.install(torch)
     checkpoints.install(torch)
     extensions.install(torch)
+    autotuning.install()
     nccl.install(torch)
     process.install(torch)
     if place.wanted() is None:
