@@ -44,6 +44,8 @@ OF_FORM = {"full_like", "new_full", "new_ones", "new_tensor", "new_zeros", "ones
 OF_FORM |= {"randn_like", "zeros_like"}
 # Functions that change what a tensor is, not its values.
 NO_VALUES = {"detach_", "record_stream", "rename_", "requires_grad_", "resize_", "set_", "share_memory_"}
+# Functions that do not use the values of their arguments.
+UNUSED = NO_VALUES | {"__get__"}
 # Functions whose result has the values of the tensor, which may come from the host.
 MOVES = {"cuda", "to", "type"}
 # Functions that write all of a tensor.
@@ -124,7 +126,7 @@ def _make_mode(torch, instead):
         def __torch_function__(self, func, types, args=(), kwargs=None):
             if kwargs is None:
                 kwargs = {}
-            if received.exist and func.__name__ not in NO_VALUES and func.__name__ != "__get__":
+            if received.exist and getattr(func, "__name__", "") not in UNUSED:
                 received.use(args, kwargs)
             if func in instead:
                 result = instead[func](*args, **kwargs)
