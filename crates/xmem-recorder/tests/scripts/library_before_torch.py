@@ -25,7 +25,7 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 
 model = nn.Linear(256, 256).cuda()
-optimizer = torch.optim.SGD(model.parameters())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for _ in range(3):
     optimizer.zero_grad()
     model(torch.randn(64, 256, device="cuda")).sum().backward()

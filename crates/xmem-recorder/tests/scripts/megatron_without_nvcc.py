@@ -35,7 +35,7 @@ from megatron.legacy import fused_kernels  # noqa: E402
 
 fused_kernels.load(None)
 model = nn.Linear(256, 256).cuda()
-optimizer = torch.optim.SGD(model.parameters())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for _ in range(3):
     optimizer.zero_grad()
     model(torch.randn(64, 256, device="cuda")).sum().backward()
