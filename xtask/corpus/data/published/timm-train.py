@@ -2,9 +2,9 @@
 
     python timm-train.py CHECKOUT GROUP RESULTS.json
 
-The benchmark begins with a batch of 512, and takes a smaller one when memory runs out: 384, 256, 192, 128 and so on. It makes 7 steps
-in place of 50, on images of the sizes in the table, those of the models' own training. Gradients are set to zero where they are, as
-PyTorch did up to 1.13. Two models run side by side.
+The benchmark takes a smaller batch when memory runs out: 512, 384, 256, 192, 128 and so on. It begins two sizes above that of the
+table, in place of 512, and makes 7 steps in place of 50. Images have the sizes in the table, those of the models' own training, and
+gradients are set to zero where they are, as PyTorch did up to 1.13. Two models run side by side.
 """
 
 import concurrent.futures
@@ -14,7 +14,9 @@ import subprocess
 import sys
 
 checkout, group, results = sys.argv[1:4]
-OPTIONS = ["--bench", "train", "--amp", "--use-train-size", "-b", "512", "--num-warm-iter", "2", "--num-bench-iter", "5"]
+OPTIONS = ["--bench", "train", "--amp", "--use-train-size", "--num-warm-iter", "2", "--num-bench-iter", "5"]
+# As in `decay_batch_step` of timm/utils/decay_batch.py.
+SIZES = [512, 384, 256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 8, 6, 4]
 # Runs the benchmark with the default of `Optimizer.zero_grad` up to PyTorch 1.13.
 PROGRAM = """
 import runpy, torch
@@ -27,8 +29,9 @@ LONGEST = 900
 found = {}
 
 
-def run(model):
-    command = [sys.executable, "-c", PROGRAM, "--model", model, *OPTIONS]
+def run(model, images):
+    first = SIZES[max(0, SIZES.index(images) - 2)]
+    command = [sys.executable, "-c", PROGRAM, "--model", model, "-b", str(first), *OPTIONS]
     try:
         ran = subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=LONGEST)
         _, _, text = ran.stdout.partition("--result\n")
@@ -42,9 +45,9 @@ def run(model):
 
 with open(os.path.splitext(__file__)[0] + ".tsv") as file:
     rows = [line.rstrip("\n").split("\t") for line in file][1:]
-models = [row[4] for row in rows if row[3] == group]
+models = {row[4]: int(row[5]) for row in rows if row[3] == group}
 with concurrent.futures.ThreadPoolExecutor(2) as pool:
-    for model, result in zip(models, pool.map(run, models)):
+    for model, result in zip(models, pool.map(run, models, models.values())):
         found[model] = result
         with open(results, "w") as file:
             json.dump(found, file)
