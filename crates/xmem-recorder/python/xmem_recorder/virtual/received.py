@@ -13,7 +13,7 @@ from . import known, shapes
 # Batches of tokens are larger.
 MAX_BYTES = 1 << 10
 
-# Whether anything was broadcast that has not arrived.
+# Whether anything was broadcast that arrives once it is used.
 exist = False
 
 _torch = None
@@ -40,7 +40,7 @@ def keep(tensor, source, fetch=None):
     """Notes that a tensor on the device is what a rank broadcasts. `fetch` gives the elements, or None if they are unknown; it
     raises if they do not arrive."""
     global exist
-    exist = True
+    exist = exist or fetch is not None
     _marks.keep(tensor, _Broadcast(tensor, source, fetch))
 
 
@@ -60,6 +60,7 @@ def _arrive(tensor):
     if broadcast is None or broadcast.fetch is None:
         return
     fetch, broadcast.fetch = broadcast.fetch, None
+    exist = any(other.fetch is not None for _, other in _marks.found.values())
     try:
         elements = fetch()
     except Exception:
@@ -71,7 +72,6 @@ def _arrive(tensor):
         shapes.write(_torch, broadcast.memory, elements)
         known.keep(tensor, known.KNOWN)
     _marks.forget(tensor)
-    exist = bool(_marks.found)
 
 
 def say_read(tensor, place):

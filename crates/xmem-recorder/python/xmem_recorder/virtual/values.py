@@ -424,13 +424,12 @@ class _Arguments:
 def _read(tensor, func, purpose):
     """Counts a read of a value that is not known. Returns the place, and what an integer follows from: an assumption and its
     share."""
+    frame = sys._getframe(2)
     try:
         with _torch._C.DisableTorchFunction():
             if not isinstance(tensor, _torch.Tensor) or not tensor.is_cuda:
                 return None
-            if received.exist:
-                frame = sys._getframe(2)
-                received.say_read(tensor, lambda: _place(frame))
+            received.say_read(tensor, lambda: _place(frame))
             if known.is_known(tensor):
                 return None
             assumption = known.ASSUMPTIONS.get(known.state(tensor))
@@ -438,14 +437,13 @@ def _read(tensor, func, purpose):
             if assumption is None and known.counts.of(tensor):
                 assumption, share = "nonzero", 0.0
             if not tensor.dtype.is_floating_point and tensor.dtype is not _torch.bool:
-                if func in _lists and not branches.is_printed(sys._getframe(2)):
+                if func in _lists and not branches.is_printed(frame):
                     # What is done with a single number is not known: it may be a count of correct answers.
                     assumptions.use(f"Tensor.{func.__name__}", assumption, share)
             if purpose == "value" and not tensor.dtype.is_floating_point:
                 purpose = "control flow" if tensor.dtype is _torch.bool else "size"
     except Exception:
         return None
-    frame = sys._getframe(2)
     if func is _torch.Tensor.__bool__ and _raises_nothing(tensor, frame):
         return None
     if purpose == "value" and branches.decides(frame):
