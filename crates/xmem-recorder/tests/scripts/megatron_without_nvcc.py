@@ -1,8 +1,8 @@
-"""A package asks `nvcc` for its release, as Megatron-LM does before its first iteration, where there is none."""
+"""A package asks `nvcc` for its release, as Megatron-LM does before its first iteration, on a machine without `nvcc`."""
 # /// xmem
 # iterations = 3
 # options = ["--steps", "3"]
-# skip-on-cpu = "there is no release of CUDA"
+# skip-on-cpu = "the CPU has no release of CUDA"
 # [virtual-gpu]
 # stdout = ["kernels for compute capability 8.0"]
 # ///

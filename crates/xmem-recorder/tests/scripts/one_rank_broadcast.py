@@ -6,8 +6,9 @@ them, but not what is larger than flags and sizes are."""
 # skip-on-cpu = "its collectives are those of the host"
 # [virtual-gpu]
 # stdout = ["rank 1 has 3 iterations of (48, 256)", "and finds 0"]
-# stderr = ["note: rank 0 runs, too, until it has sent what rank 1 receives from it", "note: one_rank_broadcast.py:34 reads what rank 0 broadcasts, and gets what this rank had before: if it decides whether the script trains, record rank 0 with --rank 0"]
+# stderr = ["note: rank 0 runs, too, until it has sent what rank 1 receives from it", "note: one_rank_broadcast.py:38 reads what rank 0 broadcasts, and gets what this rank had before: if it decides whether the script trains, record rank 0 with --rank 0"]
 # ///
+import inspect
 import os
 
 import torch
@@ -28,8 +29,11 @@ table = broadcast(list(range(256)))
 model = nn.Linear(256, 256).cuda()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 count = broadcast([3])
-shape = broadcast([48, 256])
-iterations, shape = count.item(), tuple(shape.cpu().tolist())
+# Since 2.6, a source may be named by its rank in the group.
+in_group = torch.tensor([48, 256] if dist.get_rank() == 0 else [0, 0]).cuda()
+names = inspect.signature(dist.broadcast).parameters
+dist.broadcast(in_group, group=dist.new_group([0, 1]), **({"group_src": 0} if "group_src" in names else {"src": 0}))
+iterations, shape = count.item(), tuple(in_group.cpu().tolist())
 print(f"rank {dist.get_rank()} has {iterations} iterations of {shape}", flush=True)
 print(f"and finds {table[3].item()}", flush=True)
 for _ in range(iterations):

@@ -167,7 +167,7 @@ def global_rank(arguments, name):
     if of_group is None:
         return arguments[name]
     group = arguments["group"]
-    return of_group if group is None else _torch.distributed.getglobal_rank(group, of_group)
+    return of_group if group is None else _torch.distributed.get_global_rank(group, of_group)
 
 
 def _of_group(group):
